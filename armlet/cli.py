@@ -1,0 +1,175 @@
+"""The edge: where errors become exit codes, events become output, and the user is asked."""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+import signal
+import sys
+import traceback
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import asdict, dataclass, is_dataclass
+from pathlib import Path
+from typing import Any, NoReturn, ParamSpec
+
+from invoke.exceptions import Exit, ParseError
+from invoke.program import Program
+
+from armlet import __version__
+from armlet.errors import ArmletError, Kind
+from armlet.events import Sink
+from armlet.paths import Paths
+from armlet.sinks import fan_out
+from armlet.sinks.ci import GitHubGroups, error_commands
+from armlet.sinks.console import Echo, console
+from armlet.sinks.jsonl import JsonLines
+
+P = ParamSpec("P")
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def main(root: str, *words: str) -> NoReturn:
+    """Runs Invoke on the project's ``tasks.py``, whatever the current folder is, and ends the process."""
+    # A polite end (a CI's time limit, a shutdown) cleans up just as Ctrl-C does.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    # --write-pyc: Invoke would otherwise have every start compile our modules anew.
+    sys.exit(invoke("--search-root", root, "--write-pyc", *words))
+
+
+def invoke(*words: str) -> int:
+    """Runs Invoke and returns the exit code, its own errors mapped to ours (``docs/exit-codes.md``)."""
+    program = Program(name="armlet", binary="inv", binary_names=["inv"], version=__version__)
+    try:
+        program.run(["inv", *words])
+    except SystemExit as end:
+        if isinstance(end.__context__, ParseError):
+            return Kind.INPUT
+        if isinstance(end.__context__, KeyboardInterrupt):
+            return Kind.INTERRUPTED
+        return end.code if isinstance(end.code, int) else int(end.code is not None)
+    except KeyboardInterrupt:
+        return Kind.INTERRUPTED
+    return 0
+
+
+def edge(body: Callable[P, None]) -> Callable[P, None]:
+    """Wraps a task's body: whatever is raised in it ends the process tidily, with the documented exit code."""
+
+    @functools.wraps(body)
+    def guarded(*args: P.args, **kwargs: P.kwargs) -> None:
+        try:
+            body(*args, **kwargs)
+            sys.stdout.flush()
+        except Exit:
+            raise
+        except ArmletError as error:
+            raise Exit(message=_told(error), code=error.kind) from error
+        except KeyboardInterrupt as error:
+            raise Exit(message="interrupted", code=Kind.INTERRUPTED) from error
+        except BrokenPipeError as error:
+            # The reader has seen enough (`| head`). Python would complain once more when it flushes at its end.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            raise Exit(code=0) from error
+        except Exception as error:
+            traceback.print_exc()
+            message = "this is a bug in Armlet: please report it with the lines above"
+            raise Exit(message=message, code=1) from error
+
+    return guarded
+
+
+def _told(error: ArmletError) -> str:
+    commands = error_commands(error) if os.environ.get("GITHUB_ACTIONS") == "true" else []
+    return "\n".join([f"error: {error}", *commands])
+
+
+def here() -> Paths:
+    """The project that these modules belong to, and its cache."""
+    return Paths.of(ROOT)
+
+
+@contextmanager
+def run(name: str, *, verbose: bool = False, echo: bool = False) -> Iterator[tuple[Paths, Sink]]:
+    """A command with events: yields where things are and the sink for what happens.
+
+    The console shows them on stderr, and ``<cache>/logs/<name>.events.jsonl`` has them all. With ``echo`` the output
+    of the tools that run is the result, and goes to stdout.
+    """
+    paths = here()
+    with ExitStack() as stack:
+        lines = stack.enter_context(JsonLines(paths.cache / "logs" / f"{name}.events.jsonl"))
+        screen = stack.enter_context(console(sys.stderr, verbose=verbose))
+        sinks: list[Sink] = [lines, Echo(sys.stdout, screen) if echo else screen]
+        if os.environ.get("GITHUB_ACTIONS") == "true":
+            sinks.insert(1, GitHubGroups(sys.stderr))
+        yield paths, fan_out(*sinks)
+
+
+def show(text: str) -> None:
+    """Prints a result, if there is any: on stdout, where nothing but results goes."""
+    if text:
+        print(text)
+
+
+def show_json(value: Any) -> None:
+    """Prints a result (a data class, or what JSON knows) for programs."""
+    value = asdict(value) if is_dataclass(value) and not isinstance(value, type) else value
+    print(json.dumps(value, indent=2, sort_keys=True, ensure_ascii=False, default=str))
+
+
+def number(flag: str, text: str) -> int | None:
+    """A flag's positive number; None where it was not given.
+
+    Raises:
+        ArmletError: it is something else.
+    """
+    if not text:
+        return None
+    if text.isdecimal() and int(text) > 0:
+        return int(text)
+    raise ArmletError(f'{flag}: "{text}" is not a positive number', hint=f"write for example {flag} 2", kind=Kind.INPUT)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asker:
+    """Who is there to be asked, and how."""
+
+    environment: Mapping[str, str]
+    root: bool
+    terminal: bool
+    ask: Callable[[str], str]
+
+    @classmethod
+    def here(cls) -> Asker:
+        terminal = sys.stdin.isatty() and sys.stderr.isatty()
+        return cls(environment=os.environ, root=os.geteuid() == 0, terminal=terminal, ask=_ask)
+
+    def agrees(self, question: str, items: list[str]) -> bool:
+        told = "".join(f"\n  {item}" for item in items)
+        return self.terminal and self.ask(f"{question}{told}\n[y/N] ").strip().lower() in ("y", "yes")
+
+
+def consent(*, yes: bool, asker: Asker | None = None) -> Callable[[list[str]], bool]:
+    """Whether this machine may be changed: by ``--yes``, ``CI=true``, root without a terminal, or the user."""
+    who = asker or Asker.here()
+
+    def decide(commands: list[str]) -> bool:
+        if yes or who.environment.get("CI") == "true" or (who.root and not who.terminal):
+            return True
+        return who.agrees("this machine lacks something; do this now?", commands)
+
+    return decide
+
+
+def confirmed(*, yes: bool, asker: Asker | None = None) -> Callable[[list[str]], bool]:
+    """Whether folders may be removed: by ``--yes``, or as the user says."""
+    who = asker or Asker.here()
+    return lambda folders: yes or who.agrees("remove these?", folders)
+
+
+def _ask(question: str) -> str:
+    print(question, end="", file=sys.stderr, flush=True)
+    return sys.stdin.readline()

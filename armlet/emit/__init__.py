@@ -1,0 +1,1 @@
+"""Pure text emitters: the same facts give the same text."""

@@ -1,0 +1,109 @@
+"""The texts that drive ONNX Runtime's CMake: toolchain file and cache variables."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from armlet.config import Resolved
+from armlet.providers import PROVIDERS
+
+# Where the container sees things. They are fixed, so that no machine's own path can reach an artefact.
+SOURCES = "/src"
+BUILD = "/build"
+# What debug information and __FILE__ say instead.
+MAPPED = {SOURCES: "/usr/src/armlet", BUILD: "/usr/src/armlet-build"}
+
+_FLAVORS: dict[str, Mapping[str, str]] = {
+    "minimal": {
+        "onnxruntime_MINIMAL_BUILD": "ON",
+        "onnxruntime_EXTENDED_MINIMAL_BUILD": "ON",
+        "onnxruntime_REDUCED_OPS_BUILD": "ON",
+        "onnxruntime_DISABLE_EXCEPTIONS": "ON",
+        "onnxruntime_DISABLE_RTTI": "ON",
+        "onnxruntime_DISABLE_ML_OPS": "ON",
+        "onnxruntime_DISABLE_SPARSE_TENSORS": "ON",
+        "onnxruntime_DISABLE_OPTIONAL_TYPE": "ON",
+        "onnxruntime_DISABLE_FLOAT8_TYPES": "ON",
+    },
+}
+
+_COMMON: Mapping[str, str] = {
+    "CMAKE_BUILD_TYPE": "Release",
+    "CMAKE_EXPORT_COMPILE_COMMANDS": "ON",
+    "CMAKE_C_COMPILER_LAUNCHER": "ccache",
+    "CMAKE_CXX_COMPILER_LAUNCHER": "ccache",
+    "CMAKE_C_VISIBILITY_PRESET": "hidden",
+    "CMAKE_CXX_VISIBILITY_PRESET": "hidden",
+    "CMAKE_VISIBILITY_INLINES_HIDDEN": "ON",
+    "FETCHCONTENT_FULLY_DISCONNECTED": "ON",
+    "ONNX_CUSTOM_PROTOC_EXECUTABLE": "/usr/bin/protoc",
+    "Python_EXECUTABLE": "/usr/bin/python3",
+    "FLATBUFFERS_BUILD_FLATC": "OFF",
+    "onnxruntime_BUILD_SHARED_LIB": "ON",
+    "onnxruntime_BUILD_UNIT_TESTS": "OFF",
+    "onnxruntime_CROSS_COMPILING": "ON",
+    # Answers upstream's own check with no: it would write an $ORIGIN rpath that a distribution's library must not have.
+    "LINKER_SUPPORT_RPATH": "OFF",
+}
+
+_LINK_FLAGS = (
+    "-static-libstdc++",
+    "-static-libgcc",
+    "-Wl,--gc-sections",
+    "-Wl,--no-undefined",
+    "-Wl,--as-needed",
+    "-Wl,--build-id=sha1",
+    "-Wl,-z,relro,-z,now,-z,noexecstack",
+    "-Wl,-Map=onnxruntime.map",
+)
+
+
+def toolchain_file(resolved: Resolved) -> str:
+    """The CMake toolchain file for the SKU's target."""
+    triple = resolved.toolchain.triple
+    return f"""\
+set(CMAKE_SYSTEM_NAME Linux)
+# cpuinfo and XNNPACK choose their sources by this very word.
+set(CMAKE_SYSTEM_PROCESSOR {resolved.toolchain.arch})
+set(CMAKE_C_COMPILER {triple}-gcc)
+set(CMAKE_CXX_COMPILER {triple}-g++)
+set(CMAKE_ASM_COMPILER {triple}-gcc)
+set(CMAKE_FIND_ROOT_PATH /usr/{triple})
+set(CMAKE_FIND_ROOT_PATH_MODE_PROGRAM NEVER)
+set(CMAKE_FIND_ROOT_PATH_MODE_LIBRARY ONLY)
+set(CMAKE_FIND_ROOT_PATH_MODE_INCLUDE ONLY)
+set(CMAKE_FIND_ROOT_PATH_MODE_PACKAGE ONLY)
+"""
+
+
+def compile_flags(resolved: Resolved) -> tuple[str, ...]:
+    """Flags of every C, C++ and assembler file."""
+    maps = (f"-ffile-prefix-map={path}={name}" for path, name in MAPPED.items())
+    # -g1: function names and line tables are what a crash report needs, at a fraction of full debug information.
+    return (*resolved.cpu.flags, *maps, "-g1", "-ffunction-sections", "-fdata-sections")
+
+
+def definitions(resolved: Resolved) -> dict[str, str]:
+    """Every cache variable of the configuration, by name."""
+    runtime = resolved.sku.runtime
+    flags = " ".join(compile_flags(resolved))
+    providers = {
+        name: value
+        for provider in runtime.providers
+        for name, value in PROVIDERS[provider].definitions(resolved.cpu).items()
+    }
+    components = {
+        component.cmake: "/".join((SOURCES, component.name, component.subdir or "")).rstrip("/")
+        for component in resolved.source_set.components
+        if component.cmake
+    }
+    return {
+        **_COMMON,
+        **_FLAVORS[runtime.flavor],
+        **providers,
+        **components,
+        "CMAKE_C_FLAGS": flags,
+        "CMAKE_CXX_FLAGS": flags,
+        "CMAKE_ASM_FLAGS": flags,
+        "CMAKE_SHARED_LINKER_FLAGS": " ".join(_LINK_FLAGS),
+    }

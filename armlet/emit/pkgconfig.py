@@ -1,0 +1,22 @@
+"""The pkg-config file of a runtime."""
+
+from __future__ import annotations
+
+PATH = "lib/pkgconfig/libonnxruntime.pc"
+"""Where it belongs, below the runtime's folder."""
+
+
+def pkgconfig(*, version: str) -> str:
+    """Relocatable: the prefix is found from where the file lies, so that the folder can be put anywhere."""
+    return f"""\
+prefix=${{pcfiledir}}/../..
+libdir=${{prefix}}/lib
+includedir=${{prefix}}/include/onnxruntime
+
+Name: onnxruntime
+Description: ONNX Runtime, the C API
+URL: https://onnxruntime.ai
+Version: {version}
+Libs: -L${{libdir}} -lonnxruntime
+Cflags: -I${{includedir}}
+"""

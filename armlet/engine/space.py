@@ -1,0 +1,38 @@
+"""Free disk space: asked for before the work, and recognised when the engine runs out of it."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+from armlet.errors import ArmletError, Kind
+
+GIB = 1 << 30
+
+
+def require_space(folder: Path, needed: int, *, what: str) -> None:
+    """Checks that the file system of ``folder`` (or of its nearest existing parent) has ``needed`` bytes free.
+
+    A folder that cannot be looked at is passed: the engine may be on another machine.
+
+    Raises:
+        ArmletError: less is free.
+    """
+    existing = next((place for place in (folder, *folder.parents) if place.exists()), None)
+    if existing is None:
+        return
+    try:
+        free = shutil.disk_usage(existing).free
+    except OSError:
+        return
+    if free < needed:
+        raise disk_full(f"{what} needs {needed / GIB:.1f} GiB, {free / GIB:.1f} GiB are free", where=str(folder))
+
+
+def disk_full(what: str, *, where: str = "") -> ArmletError:
+    return ArmletError(
+        f"no disk space: {what}",
+        hint="free some: docker image prune; docker container prune; rm -r ~/.cache/armlet (it all can be made again)",
+        kind=Kind.HOST,
+        where=where,
+    )

@@ -1,0 +1,46 @@
+"""The one exception that users meet, and the exit codes it maps to."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from pathlib import Path
+from typing import final
+
+
+class Kind(IntEnum):
+    """What went wrong, as the process's exit code (documented in ``docs/exit-codes.md``)."""
+
+    INPUT = 2
+    HOST = 3
+    BUILD = 4
+    GATE = 5
+    TARGET = 6
+    INTERRUPTED = 130
+
+
+@final
+class ArmletError(Exception):
+    """A failure that is explained: what happened, where, and what mends it.
+
+    Args:
+        what: one sentence, without a trailing full stop.
+        hint: the remedy: a command or a change the reader can make.
+        kind: which exit code the process ends with.
+        where: ``file:line``, a URL or a path; empty where there is no such place.
+        log: the file that holds the whole story.
+    """
+
+    def __init__(self, what: str, *, hint: str, kind: Kind, where: str = "", log: Path | None = None) -> None:
+        super().__init__(what)
+        self.what = what
+        self.hint = hint
+        self.kind = kind
+        self.where = where
+        self.log = log
+
+    def __str__(self) -> str:
+        head = f"{self.where}: {self.what}" if self.where else self.what
+        lines = [head, f" hint: {self.hint}"] if self.hint else [head]
+        if self.log is not None:
+            lines.append(f"  log: {self.log}")
+        return "\n".join(lines)

@@ -1,0 +1,155 @@
+"""Checks on an artefact that fail the build. One table; docs/gates.md explains every entry."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from itertools import chain
+from pathlib import Path
+
+from armlet.config import Resolved
+from armlet.errors import ArmletError, Kind
+from armlet.gates import hardening, shipping, symbols
+from armlet.gates.base import Artefact, Expected, FileFacts, Gate, GateResult, Problem, Verdict
+from armlet.gates.reading import forbidden_prefixes, read_artefact, tarball, tree
+from armlet.providers import PROVIDERS
+
+__all__ = [
+    "GATES",
+    "Artefact",
+    "Expected",
+    "FileFacts",
+    "Gate",
+    "GateResult",
+    "Problem",
+    "Verdict",
+    "demand",
+    "evaluate",
+    "expected_of",
+    "record",
+    "recorded",
+    "run_gates",
+    "runtime_name",
+]
+
+GATES: tuple[Gate, ...] = (*shipping.GATES, *hardening.GATES, *symbols.GATES)
+
+# glibc's own libraries (2.34 made most of them empty, older ones did not). libgcc_s and libstdc++ are linked in.
+_LIBC = frozenset({"libc.so.6", "libm.so.6", "libdl.so.2", "libpthread.so.0", "librt.so.1"})
+
+_MIB = 1 << 20
+
+
+def run_gates(artefact: Artefact, gates: Sequence[Gate] = GATES) -> tuple[GateResult, ...]:
+    """Every gate's answer, in the order of the table."""
+    verdicts = ((gate.name, gate.check(artefact)) for gate in gates)
+    return tuple(GateResult(name=name, measured=v.measured, problems=v.problems) for name, v in verdicts)
+
+
+def demand(results: Iterable[GateResult], *, where: str = "") -> None:
+    """Refuses an artefact that a gate has something against.
+
+    Raises:
+        ArmletError: (GATE) it lists every problem of every gate, and each remedy once.
+    """
+    problems = [(result.name, problem) for result in results for problem in result.problems]
+    if not problems:
+        return
+    failed = ", ".join(dict.fromkeys(name for name, _ in problems))
+    listed = "".join(f"\n  {name}: {problem.what}" for name, problem in problems)
+    raise ArmletError(
+        f"the artefact does not pass: {failed}{listed}",
+        hint="\n       ".join(dict.fromkeys(problem.hint for _, problem in problems)),
+        kind=Kind.GATE,
+        where=where,
+    )
+
+
+def record(results: Iterable[GateResult]) -> str:
+    """The text of ``gates.json``: every gate, why it is there, and what was measured."""
+    reasons = {gate.name: gate.reason for gate in GATES}
+    rows = [
+        {
+            "name": result.name,
+            "reason": reasons[result.name],
+            "measured": result.measured,
+            "problems": [{"what": problem.what, "hint": problem.hint} for problem in result.problems],
+        }
+        for result in results
+    ]
+    return json.dumps({"schema": 1, "gates": rows}, indent=2, sort_keys=True, ensure_ascii=False) + "\n"
+
+
+def recorded(path: Path) -> tuple[GateResult, ...]:
+    """The answers that a build left in ``gates.json``: at once, where ``evaluate`` reads every byte again.
+
+    Raises:
+        ArmletError: (INPUT) the file is not there, or is another program's.
+    """
+    try:
+        rows = json.loads(path.read_text(encoding="utf-8"))["gates"]
+        return tuple(
+            GateResult(
+                name=row["name"],
+                measured=row["measured"],
+                problems=tuple(Problem(what=one["what"], hint=one["hint"]) for one in row["problems"]),
+            )
+            for row in rows
+        )
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise ArmletError(
+            f"the gates' answers cannot be read: {error}",
+            where=str(path),
+            hint="build the SKU again: ./inv build --sku <name>",
+            kind=Kind.INPUT,
+        ) from error
+
+
+def runtime_name(resolved: Resolved) -> str:
+    """Name of the runtime's top folder, and of its files beside: ``armlet-runtime-<sku>-<version>-<triple>``."""
+    return f"armlet-runtime-{resolved.sku.name}-{resolved.source_set.version}-{resolved.toolchain.triple}"
+
+
+def expected_of(resolved: Resolved) -> Expected:
+    """What the gates hold a SKU's artefact against."""
+    version = resolved.source_set.version
+    loader = shipping.MACHINES[resolved.toolchain.arch].loader
+    exports = chain.from_iterable(PROVIDERS[name].exports for name in resolved.sku.runtime.providers)
+    return Expected(
+        library=f"lib/libonnxruntime.so.{version}",
+        soname=f"libonnxruntime.so.{version.split('.')[0]}",
+        arch=resolved.toolchain.arch,
+        needed=_LIBC | {loader},
+        exports=frozenset(exports),
+        glibc=resolved.sku.floors.glibc,
+        glibcxx=None,
+        budget=int(resolved.sku.budgets.library_mib * _MIB),
+    )
+
+
+def evaluate(dist: Path, resolved: Resolved, *, private: Sequence[Path] = ()) -> tuple[GateResult, ...]:
+    """Judges what ``dist/<sku>/`` holds now, byte for byte: the tarballs, or the unpacked folder where there is none.
+
+    Args:
+        dist: the SKU's output folder.
+        private: folders that no file may name: the project, the cache, the home.
+
+    Raises:
+        ArmletError: (INPUT) the SKU was not built; (GATE) a file is damaged or missing.
+    """
+    name = runtime_name(resolved)
+    packed, folder, debug = dist / f"{name}.tar.xz", dist / name, dist / f"{name}-dbg.tar.xz"
+    if not packed.is_file() and not folder.is_dir():
+        raise ArmletError(
+            f"there is no runtime of {resolved.sku.name}",
+            where=str(dist),
+            hint=f"run: ./inv build --sku {resolved.sku.name}",
+            kind=Kind.INPUT,
+        )
+    artefact = read_artefact(
+        expected_of(resolved),
+        tarball(packed) if packed.is_file() else tree(folder),
+        tarball(debug) if debug.is_file() else (),
+        forbidden=forbidden_prefixes(*private),
+    )
+    return run_gates(artefact)

@@ -1,0 +1,13 @@
+"""How many compilers this machine carries at once. Pure."""
+
+from __future__ import annotations
+
+GIB = 1 << 30
+
+# The largest batch of ONNX Runtime's sources that one compiler holds, with room to spare (docs/architecture.md).
+BYTES_PER_JOB = 2 * GIB
+
+
+def jobs(cores: int, available_bytes: int) -> int:
+    """As many as there are cores, fewer where the memory would not hold them; at least one."""
+    return max(1, min(cores, available_bytes // BYTES_PER_JOB))

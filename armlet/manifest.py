@@ -1,0 +1,144 @@
+"""``runtime.json``: made from measured facts, written in one form, read with patience."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from armlet import digest
+from armlet.config import Resolved
+from armlet.errors import ArmletError, Kind
+from armlet.gates import Artefact
+from armlet.gates.shipping import MACHINES
+from armlet.gates.symbols import highest
+from armlet.spec.runtime import (
+    Kernels,
+    Requires,
+    RuntimeManifest,
+    ShippedFile,
+    SourceSetRef,
+    Target,
+    ToolchainRef,
+)
+
+SCHEMA = 1
+FILE = "runtime.json"
+
+
+def assemble(
+    resolved: Resolved,
+    artefact: Artefact,
+    *,
+    build_id: str,
+    kernel: str,
+    operators: Mapping[str, Mapping[str, tuple[Kernels, ...]]] | None,
+    image: str,
+    compiler: str,
+) -> RuntimeManifest:
+    """The manifest of an artefact that passed the gates.
+
+    Args:
+        build_id: id of the step that packs it.
+        kernel: the oldest kernel its libc starts on, as the libc's ABI note says.
+        operators: kernels by domain and operator; None for the flavor ``full``.
+        image: the toolchain image's digest.
+        compiler: what the compiler calls itself.
+    """
+    elves = [elf for _, elf in artefact.elf_files()]
+    glibc = highest(elves, "GLIBC_")
+    assert glibc is not None, "the gate glibc refuses a library that asks for none"
+    source_set = resolved.source_set
+    return RuntimeManifest(
+        sku=resolved.sku.name,
+        build_id=build_id,
+        ort_version=source_set.version,
+        ort_format_version=source_set.ort_format,
+        onnx_ir_max=source_set.onnx_ir_max,
+        opsets=dict(source_set.opsets),
+        flavor=resolved.sku.runtime.flavor,
+        target=Target(
+            triple=resolved.toolchain.triple,
+            arch=resolved.toolchain.arch,
+            float_abi=MACHINES[resolved.toolchain.arch].float_abi,
+            isa=resolved.cpu.march,
+            cpu=resolved.cpu.name,
+        ),
+        requires=Requires(glibc=glibc, glibcxx=highest(elves, "GLIBCXX_"), kernel=kernel.removesuffix(".0")),
+        providers=resolved.sku.runtime.providers,
+        operators=None if operators is None else {domain: dict(table) for domain, table in operators.items()},
+        files=tuple(_files(artefact)),
+        source_set=SourceSetRef(
+            name=source_set.name, sha256=digest.of_value(source_set.model_dump(mode="json", by_alias=True))
+        ),
+        toolchain=ToolchainRef(name=resolved.toolchain.name, image=image, compiler=compiler),
+    )
+
+
+def _files(artefact: Artefact) -> Iterable[ShippedFile]:
+    for path, facts in sorted(artefact.files.items()):
+        if facts.link is None and path != FILE:
+            yield ShippedFile(
+                path=path,
+                size=facts.size,
+                sha256=facts.sha256,
+                stripped=None if facts.elf is None else facts.elf.stripped,
+                build_id=None if facts.elf is None else facts.elf.build_id,
+            )
+
+
+def render(manifest: RuntimeManifest) -> str:
+    """The file's text: sorted keys, two spaces of indent, a newline at the end."""
+    return (
+        json.dumps(manifest.model_dump(mode="json", by_alias=True), indent=2, sort_keys=True, ensure_ascii=False) + "\n"
+    )
+
+
+def read_manifest(path: Path) -> RuntimeManifest:
+    """Reads a ``runtime.json``; fields that this program does not know are ignored within the same schema.
+
+    Raises:
+        ArmletError: (INPUT) it is not there, is no JSON, has another schema, or lacks something.
+    """
+    try:
+        data = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise _unreadable(path, f"cannot be read: {error.strerror}") from error
+    except ValueError as error:
+        raise _unreadable(path, f"is no JSON: {error}") from error
+    if not isinstance(data, dict) or data.get("schema") != SCHEMA:
+        found = data.get("schema", "missing") if isinstance(data, dict) else "missing"
+        raise ArmletError(
+            f"its schema is {found}, this program reads {SCHEMA}",
+            where=str(path),
+            hint="use the Armlet version that built it, or build it again with this one",
+            kind=Kind.INPUT,
+        )
+    try:
+        return _validated(data)
+    except ValidationError as error:
+        first = error.errors()[0]
+        key = ".".join(str(part) for part in first["loc"])
+        raise _unreadable(path, f"{key}: {first['msg']}") from error
+
+
+def _validated(data: dict[str, Any]) -> RuntimeManifest:
+    try:
+        return RuntimeManifest.model_validate_json(json.dumps(data))
+    except ValidationError as error:
+        unknown = [one["loc"] for one in error.errors() if one["type"] == "extra_forbidden"]
+        if not unknown:
+            raise
+    for *parents, key in unknown:
+        holder: Any = data
+        for parent in parents:
+            holder = holder[parent]
+        del holder[key]
+    return RuntimeManifest.model_validate_json(json.dumps(data))
+
+
+def _unreadable(path: Path, what: str) -> ArmletError:
+    return ArmletError(what, where=str(path), hint="it is damaged or no runtime.json: build it again", kind=Kind.INPUT)

@@ -1,0 +1,1 @@
+"""Model work on the host: getting a model, reading it, converting it for a runtime."""

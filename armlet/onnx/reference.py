@@ -1,0 +1,33 @@
+"""What this machine's ONNX Runtime makes of a model: what the target is compared with."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from armlet.errors import ArmletError, Kind
+from armlet.onnx.libraries import library
+from armlet.onnx.samples import Sample
+
+
+def reference_outputs(model: Path, samples: Sequence[Sample]) -> tuple[tuple[Any, ...], ...]:
+    """Per sample the model's outputs as NumPy arrays, from the ONNX file as it was handed over.
+
+    Raises:
+        ArmletError: the model does not take the samples.
+    """
+    ort = library("onnxruntime")
+    options = ort.SessionOptions()
+    options.log_severity_level = 4
+    options.intra_op_num_threads = 1
+    try:
+        session = ort.InferenceSession(str(model), options, providers=["CPUExecutionProvider"])
+        return tuple(tuple(session.run(None, dict(sample.inputs))) for sample in samples)
+    except Exception as error:  # The binding's exception classes share no base class of their own.
+        raise ArmletError(
+            f"this machine's ONNX Runtime cannot run the model on its samples: {error}",
+            hint="samples are chosen by the model's name in the SKU: DRAWN in armlet/onnx/samples.py",
+            kind=Kind.INPUT,
+            where=str(model),
+        ) from error

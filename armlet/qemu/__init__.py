@@ -1,0 +1,1 @@
+"""Running what was built on the target's processor, in emulation."""

@@ -1,0 +1,111 @@
+"""What must hold of a smoke's trials: pure judgement."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from armlet.providers import PROVIDERS
+from armlet.qemu.trial import Trial
+
+TOLERANCE = 1e-4
+"""Largest difference from x86's results: absolute below 1, relative above."""
+CONVOLUTION_SHARE = 0.9
+"""XNNPACK takes every 2-D convolution of floats whose weights are constant and whose sizes are known. A model may have
+a few others; where more than one in ten goes elsewhere, the conversion is what is wrong."""
+CONVOLUTIONS = frozenset({"Conv", "ConvTranspose", "FusedConv", "QLinearConv", "NhwcFusedConv", "ConvInteger"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Check:
+    """A demand, whether it was met, what was found, and what mends it."""
+
+    name: str
+    passed: bool
+    found: str
+    hint: str = ""
+
+
+def check_trial(trial: Trial, providers: Sequence[str]) -> tuple[Check, ...]:
+    """All that is asked of a model that was converted for the SKU; ``providers`` as the SKU names them."""
+    about = f"{trial.model}{'' if trial.with_numpy else ' without NumPy'}"
+    if trial.refused:
+        hint = "rebuild with the operators it names, or convert the model for this SKU's providers"
+        return (Check(name=f"{about}: loads and runs", passed=False, found=trial.refused, hint=hint),)
+    return (
+        _agrees(trial, about),
+        *_classes(trial, about),
+        *_providers(trial, about, providers),
+        *_convolutions(trial, about, providers),
+    )
+
+
+def fallback(trial: Trial, providers: Sequence[str]) -> str | None:
+    """A sentence on convolutions that the preferred provider was left out of; None where it has its share."""
+    preferred = PROVIDERS[providers[0]].ort_name
+    found = [node for node in trial.nodes if node.op_type in CONVOLUTIONS]
+    elsewhere = [node for node in found if node.provider != preferred]
+    if len(elsewhere) <= (1 - CONVOLUTION_SHARE) * len(found):
+        return None
+    kinds = sorted({f"{node.op_type} on {node.provider}" for node in elsewhere})
+    return f"{len(elsewhere)} of {len(found)} convolutions fell back from {preferred}: {', '.join(kinds)}"
+
+
+def check_wrong_conversion(trial: Trial, providers: Sequence[str]) -> Check:
+    """That a model converted for the CPU provider alone is noticed: it falls back and is told, or is refused."""
+    told = f"refused: {trial.refused}" if trial.refused else fallback(trial, providers)
+    return Check(
+        name=f"{trial.model}: a wrong conversion is noticed",
+        passed=told is not None,
+        found=told or "the wrong conversion ran like the right one",
+        hint="armlet.qemu.checks.fallback no longer sees what it is for",
+    )
+
+
+def _agrees(trial: Trial, about: str) -> Check:
+    worst = trial.worst_difference
+    return Check(
+        name=f"{about}: agrees with x86",
+        passed=worst <= TOLERANCE,
+        found=f"largest difference {worst:.2g}, allowed {TOLERANCE:g}",
+        hint="a kernel computes something else than x86's: run with providers: [cpu] to tell whose",
+    )
+
+
+def _classes(trial: Trial, about: str) -> tuple[Check, ...]:
+    known = [answer for answer in trial.answers if answer.expected is not None]
+    if not known:
+        return ()
+    wrong = [answer.sample for answer in known if answer.chosen != answer.expected]
+    found = f"{len(known) - len(wrong)} of {len(known)} samples" + (f"; wrong: {', '.join(wrong)}" if wrong else "")
+    hint = "where x86 agrees with the target the samples or the model are wrong, else a kernel is"
+    return (Check(name=f"{about}: classifies correctly", passed=not wrong, found=found, hint=hint),)
+
+
+def _providers(trial: Trial, about: str, providers: Sequence[str]) -> tuple[Check, ...]:
+    wanted = [PROVIDERS[name].ort_name for name in providers]
+    missing = [name for name in wanted if name not in trial.available_providers]
+    return (
+        Check(
+            name=f"{about}: the library has the SKU's providers",
+            passed=not missing,
+            found=", ".join(trial.available_providers) + (f"; missing: {', '.join(missing)}" if missing else ""),
+            hint="rebuild: ./inv build",
+        ),
+    )
+
+
+def _convolutions(trial: Trial, about: str, providers: Sequence[str]) -> tuple[Check, ...]:
+    count = sum(node.op_type in CONVOLUTIONS for node in trial.nodes)
+    if providers[0] == "cpu" or not count:
+        return ()
+    told = fallback(trial, providers)
+    return (
+        Check(
+            name=f"{about}: convolutions run on {providers[0]}",
+            passed=told is None,
+            found=told
+            or f"{count} convolutions, at least {CONVOLUTION_SHARE:.0%} on {PROVIDERS[providers[0]].ort_name}",
+            hint="fix the model's input shapes (inputs: in the SKU), and convert it for this SKU's providers",
+        ),
+    )

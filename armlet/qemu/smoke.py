@@ -1,0 +1,204 @@
+"""A SKU's models on its runtime, on its core, in emulation."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from armlet import digest
+from armlet.config import resolve
+from armlet.errors import ArmletError, Kind
+from armlet.events import Note, Sink, silent
+from armlet.files import write_whole
+from armlet.onnx.convert import Converted, convert
+from armlet.onnx.models import obtain
+from armlet.onnx.probes import CLIP_OPERATORS, clip_without_minimum
+from armlet.onnx.reading import Limits, Shapes
+from armlet.onnx.reference import reference_outputs
+from armlet.onnx.samples import Sample, samples_for
+from armlet.paths import Paths
+from armlet.process import Runner
+from armlet.qemu.checks import Check, check_trial, check_wrong_conversion
+from armlet.qemu.report import SmokeReport
+from armlet.qemu.rootfs import make
+from armlet.qemu.run import Target
+from armlet.qemu.trial import LATENCY_RUNS, Place, Trial, attempt
+from armlet.spec.runtime import RuntimeManifest
+from armlet.spec.sku import Provider
+
+REPORT = "smoke.json"
+_LIBRARY = "libonnxruntime.so.1"
+_FUSED = "com.microsoft:FusedConv"
+
+Tried = tuple[Trial, tuple[Check, ...]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Runtime:
+    """A built runtime: its manifest and where its library is."""
+
+    manifest: RuntimeManifest
+    library: Path
+
+
+def smoke(paths: Paths, sku: str, emit: Sink = silent, *, runner: Runner | None = None) -> SmokeReport:
+    """Runs every model of a SKU on its built runtime and writes ``dist/<sku>/smoke.json``.
+
+    Each model is converted for the SKU's providers and compared with x86, with NumPy on the target and without; the
+    first one is then converted for the CPU provider alone, which must be noticed.
+
+    Raises:
+        ArmletError: (INPUT) the SKU or a model is wrong or nothing is built; (HOST) no emulator or root file system;
+            (TARGET) a check failed, or the target's program crashed.
+    """
+    resolved = resolve(paths, sku)
+    runtime = find_runtime(paths, sku)
+    suite = resolved.toolchain.base.suite
+    rootfs = make(paths, suite=suite, architecture=resolved.toolchain.debian_arch, emit=emit, runner=runner)
+    place = Place(
+        target=Target(rootfs=rootfs, cpu=resolved.cpu),
+        library=runtime.library,
+        device=paths.root / "device",
+        providers=runtime.manifest.providers,
+    )
+    tried: list[Tried] = []
+    with tempfile.TemporaryDirectory(prefix="armlet-models-") as scratch:
+        bench = _Bench(place=place, manifest=runtime.manifest, folder=Path(scratch), emit=emit, runner=runner)
+        models = [(model, obtain(model, paths, emit)) for model in resolved.sku.runtime.operators.models]
+        for model, file in models:
+            tried += bench.model(model.name, file, model.inputs)
+        if models and runtime.manifest.providers[0] != "cpu":
+            model, file = models[0]
+            tried += bench.wrong_conversion(model.name, file, model.inputs)
+        tried += bench.probe()
+    report = SmokeReport(
+        sku=sku,
+        cpu=resolved.cpu.name,
+        rootfs=f"Debian {suite} {resolved.toolchain.debian_arch}",
+        library=runtime.library.name,
+        library_size=runtime.library.stat().st_size,
+        trials=tuple(trial for trial, _ in tried),
+        checks=tuple(check for _, checks in tried for check in checks),
+    )
+    target = paths.dist(sku) / REPORT
+    write_whole(target, json.dumps(report.to_json(), indent=2, sort_keys=True, ensure_ascii=False).encode() + b"\n")
+    _judge(report, target)
+    return report
+
+
+def find_runtime(paths: Paths, sku: str) -> Runtime:
+    """What the last build of a SKU yielded.
+
+    Raises:
+        ArmletError: (INPUT) there is none, or its library is not the one that its manifest describes.
+    """
+    folder = paths.dist(sku)
+    hint = f"./inv build --sku {sku}"
+    try:
+        manifest = RuntimeManifest.model_validate_json((folder / "runtime.json").read_bytes())
+    except FileNotFoundError:
+        raise ArmletError(f"nothing is built for {sku}", hint=hint, kind=Kind.INPUT, where=str(folder)) from None
+    except ValidationError as error:
+        where = str(folder / "runtime.json")
+        what = f"not a runtime's manifest: {error.error_count()} problems, the first: {error.errors()[0]['msg']}"
+        raise ArmletError(what, hint=hint, kind=Kind.INPUT, where=where) from error
+    found = {path.resolve() for path in folder.glob(f"armlet-runtime-*/lib/{_LIBRARY}*") if path.is_file()}
+    known = {file.sha256 for file in manifest.files}
+    for path in sorted(found):
+        if digest.of_file(path) in known:
+            return Runtime(manifest=manifest, library=path)
+    what = "the library is missing" if not found else "the library is not the one that runtime.json describes"
+    raise ArmletError(what, hint=hint, kind=Kind.INPUT, where=str(folder))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Bench:
+    """Where models are tried; each method yields trials with what was asked of them."""
+
+    place: Place
+    manifest: RuntimeManifest
+    folder: Path
+    emit: Sink
+    runner: Runner | None
+
+    def model(self, name: str, model: Path, shapes: Shapes) -> Iterator[Tried]:
+        converted = self._convert(model, shapes, self.manifest.providers)
+        samples = samples_for(name, model, shapes)
+        reference = reference_outputs(model, samples)
+        for with_numpy in (True, False):
+            runs = LATENCY_RUNS if with_numpy else 0
+            trial = self._run(name, converted, samples, reference, with_numpy=with_numpy, runs=runs)
+            yield trial, check_trial(trial, self.manifest.providers)
+
+    def wrong_conversion(self, name: str, model: Path, shapes: Shapes) -> Iterator[Tried]:
+        """The model as if the CPU provider alone would run it: upstream's default, style Fixed at level all.
+
+        Nothing where that changes no convolution.
+        """
+        converted = self._convert(model, shapes, ("cpu",))
+        if _FUSED not in converted.operators:
+            return
+        samples = samples_for(name, model, shapes)[:1]
+        trial = self._run(f"{name}, converted wrongly", converted, samples, reference_outputs(model, samples), runs=0)
+        yield trial, (check_wrong_conversion(trial, self.manifest.providers),)
+
+    def probe(self) -> Iterator[Tried]:
+        """Convolutions clipped without a lower bound, where the runtime has the operators."""
+        known = self.manifest.operators
+        if known is not None and not set(known.get("ai.onnx", {})) >= CLIP_OPERATORS:
+            return
+        yield from self.model("clip-without-minimum", clip_without_minimum(self.folder / "clip.onnx"), {})
+
+    def _run(
+        self,
+        name: str,
+        converted: Converted,
+        samples: Sequence[Sample],
+        reference: Sequence[Sequence[Any]],
+        *,
+        with_numpy: bool = True,
+        runs: int,
+    ) -> Trial:
+        with_or_without = "with" if with_numpy else "without"
+        self.emit(Note(text=f"running {name} on {self.place.target.cpu.name} {with_or_without} NumPy"))
+        return attempt(
+            self.place,
+            converted.path,
+            name=name,
+            conversion=f"for {', '.join(converted.providers)}: level {converted.level.name}",
+            samples=samples,
+            reference=reference,
+            with_numpy=with_numpy,
+            runs=runs,
+            runner=self.runner,
+        )
+
+    def _convert(self, model: Path, shapes: Shapes, providers: Sequence[Provider]) -> Converted:
+        limits = Limits(opsets=self.manifest.opsets, onnx_ir_max=self.manifest.onnx_ir_max)
+        out = self.folder / f"{model.stem}-{'-'.join(providers)}.ort"
+        converted = convert(model, out, providers=providers, shapes=shapes, limits=limits, emit=self.emit)
+        oldest, newest = self.manifest.ort_format_version
+        if not oldest <= converted.format_version <= newest:
+            raise ArmletError(
+                f"this machine's ONNX Runtime writes ORT format {converted.format_version}, and {self.manifest.sku} "
+                f"reads {oldest} to {newest}",
+                hint=f"convert with onnxruntime {self.manifest.ort_version}",
+                kind=Kind.HOST,
+            )
+        return converted
+
+
+def _judge(report: SmokeReport, target: Path) -> None:
+    if not report.failed:
+        return
+    first = report.failed[0]
+    more = f" (and {len(report.failed) - 1} more)" if len(report.failed) > 1 else ""
+    raise ArmletError(
+        f"smoke of {report.sku}: {first.name}: {first.found}{more}", hint=first.hint, kind=Kind.TARGET, log=target
+    )

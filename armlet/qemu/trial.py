@@ -1,0 +1,235 @@
+"""One model run on the target, and what came of it."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from armlet.errors import ArmletError, Kind
+from armlet.events import Sink, silent
+from armlet.onnx.libraries import library as python_library
+from armlet.onnx.samples import Sample
+from armlet.process import Runner
+from armlet.qemu.run import Target, run_python
+
+_REFUSED = 6
+"""What the target's script ends with where ONNX Runtime refuses or fails; its report then says why."""
+LATENCY_RUNS = 3
+"""Per sample: enough to see the order of magnitude, which is all that an emulator can tell."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Node:
+    """A node as it ran; ``provider`` is ONNX Runtime's name."""
+
+    name: str
+    op_type: str
+    provider: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """What the target made of one sample.
+
+    ``chosen`` is the index of the first output's largest value and ``score`` that value; ``difference`` is the largest
+    one from the reference over all outputs, absolute below 1 and relative above, infinite where shapes or NaNs differ.
+    """
+
+    sample: str
+    expected: int | None
+    chosen: int
+    score: float
+    difference: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Latency:
+    """Milliseconds, under emulation."""
+
+    runs: int
+    min: float
+    p50: float
+    p95: float
+    max: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trial:
+    """One model's run. Where ONNX Runtime refused it, ``refused`` says why and the rest is empty."""
+
+    model: str
+    conversion: str
+    """Who it was converted for, and how far that let the optimiser go."""
+    with_numpy: bool
+    refused: str = ""
+    numpy: str | None = None
+    ort_version: str = ""
+    python: str = ""
+    available_providers: tuple[str, ...] = ()
+    nodes: tuple[Node, ...] = ()
+    answers: tuple[Answer, ...] = ()
+    load_ms: float | None = None
+    latency_ms: Latency | None = None
+    emulator_peak_rss_kib: int | None = None
+
+    def counts(self) -> dict[str, Counter[str]]:
+        """Operator -> provider -> number of nodes."""
+        found: dict[str, Counter[str]] = {}
+        for node in self.nodes:
+            found.setdefault(node.op_type, Counter())[node.provider] += 1
+        return dict(sorted(found.items()))
+
+    @property
+    def worst_difference(self) -> float:
+        return max((answer.difference for answer in self.answers), default=0.0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """What trials have in common: the target, the library, and the folder with the device package."""
+
+    target: Target
+    library: Path
+    device: Path
+    providers: tuple[str, ...]
+    """As a SKU names them, by preference."""
+
+
+def attempt(
+    place: Place,
+    model: Path,
+    *,
+    name: str,
+    conversion: str,
+    samples: Sequence[Sample],
+    reference: Sequence[Sequence[Any]],
+    with_numpy: bool = True,
+    runs: int = LATENCY_RUNS,
+    emit: Sink = silent,
+    runner: Runner | None = None,
+) -> Trial:
+    """Runs ``model`` on the target and compares with ``reference``: per sample the outputs as NumPy arrays.
+
+    ``runs`` is how often each sample is run again for the latency; 0 measures none.
+
+    Raises:
+        ArmletError: (TARGET) the program ended with a signal, or without a report.
+    """
+    with tempfile.TemporaryDirectory(prefix="armlet-smoke-") as scratch:
+        folder = Path(scratch)
+        job = _write_job(folder, place, model, samples, runs)
+        out = folder / "report.json"
+        done = run_python(
+            place.target,
+            ("-m", "armlet_runtime.smoke", str(job), "--out", str(out)),
+            path=place.device,
+            site_packages=with_numpy,
+            emit=emit,
+            runner=runner,
+        )
+        try:
+            report = json.loads(out.read_bytes())
+        except (OSError, ValueError) as error:
+            raise _without_report(done.code, done.tail) from error
+    failure = report.get("error")
+    if failure and done.code == _REFUSED:
+        if failure["kind"] == "LibraryError":
+            raise ArmletError(
+                f"the target does not load the library: {failure['message']}",
+                hint="the gates tell what the library needs of the target: ./inv gates",
+                kind=Kind.TARGET,
+            )
+        refused = f"{failure['message']} ({failure['code']})"
+        return Trial(model=name, conversion=conversion, with_numpy=with_numpy, refused=refused)
+    if failure or done.code:
+        raise _without_report(done.code, (*done.tail, str(failure or "")))
+    return _trial(report, name, conversion, samples, reference)
+
+
+def _write_job(folder: Path, place: Place, model: Path, samples: Sequence[Sample], runs: int) -> Path:
+    rows = []
+    for number, sample in enumerate(samples):
+        inputs: list[dict[str, Any]] = []
+        for name, array in sample.inputs.items():
+            file = f"{number}-{len(inputs)}.bin"
+            (folder / file).write_bytes(array.tobytes())
+            inputs.append({"name": name, "dtype": str(array.dtype), "shape": list(array.shape), "file": file})
+        rows.append({"name": sample.name, "inputs": inputs})
+    job = {
+        "library": str(place.library),
+        "model": str(model),
+        "providers": place.providers,
+        "runs": runs,
+        "samples": rows,
+    }
+    path = folder / "job.json"
+    path.write_text(json.dumps(job), encoding="utf-8")
+    return path
+
+
+def _trial(
+    report: dict[str, Any],
+    name: str,
+    conversion: str,
+    samples: Sequence[Sample],
+    reference: Sequence[Sequence[Any]],
+) -> Trial:
+    latency = report["latency_ms"]
+    return Trial(
+        model=name,
+        conversion=conversion,
+        with_numpy=report["numpy"] is not None,
+        numpy=report["numpy"],
+        ort_version=report["ort_version"],
+        python=report["python"],
+        available_providers=tuple(report["available_providers"]),
+        nodes=tuple(
+            Node(name=node["name"], op_type=node["op_type"], provider=node["provider"]) for node in report["nodes"]
+        ),
+        answers=tuple(
+            _answer(sample, result["outputs"], expected)
+            for sample, result, expected in zip(samples, report["results"], reference, strict=True)
+        ),
+        load_ms=report["load_ms"],
+        latency_ms=Latency(**latency) if latency else None,
+        emulator_peak_rss_kib=report["peak_rss_kib"],
+    )
+
+
+def _answer(sample: Sample, outputs: list[dict[str, Any]], reference: Sequence[Any]) -> Answer:
+    numpy = python_library("numpy")
+    values = [numpy.asarray(output["values"], dtype=output["dtype"]).reshape(output["shape"]) for output in outputs]
+    first = values[0].ravel()
+    chosen = int(first.argmax()) if first.size else -1
+    return Answer(
+        sample=sample.name,
+        expected=sample.expected,
+        chosen=chosen,
+        score=float(first[chosen]) if first.size else float("nan"),
+        difference=max(_difference(got, wanted) for got, wanted in zip(values, reference, strict=True)),
+    )
+
+
+def _difference(got: Any, wanted: Any) -> float:
+    numpy = python_library("numpy")
+    if got.shape != wanted.shape or (numpy.isnan(got) != numpy.isnan(wanted)).any():
+        return float("inf")
+    exact = wanted.astype(numpy.float64)
+    with numpy.errstate(invalid="ignore"):  # Equal infinities are equal, although their difference is none.
+        apart = numpy.abs(got.astype(numpy.float64) - exact) / numpy.fmax(1, numpy.abs(exact))
+    apart = numpy.where(got == wanted, 0.0, apart)
+    return float(numpy.nanmax(apart, initial=0.0))
+
+
+def _without_report(code: int, tail: tuple[str, ...]) -> ArmletError:
+    said = "".join(f"\n  {line}" for line in tail[-12:] if line)
+    return ArmletError(
+        f"the target's script ended with {code} and left no report{said}",
+        hint="what it said is above; docs/smoke.md says how to run it by hand",
+        kind=Kind.TARGET,
+    )

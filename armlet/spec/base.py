@@ -1,0 +1,30 @@
+"""What every model has in common."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, StringConstraints
+
+
+class Spec(BaseModel):
+    """Strict, frozen, and closed: an unknown key is an error, a wrong type is not converted."""
+
+    model_config = ConfigDict(strict=True, frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+
+NAME = r"^[a-z0-9][a-z0-9._-]*$"
+Name = Annotated[str, StringConstraints(pattern=NAME, max_length=64)]
+"""A name that is safe as a file name, an image tag and a package name."""
+
+Line = Annotated[str, StringConstraints(pattern=r"^[^\x00-\x1f\x7f]+$", max_length=200)]
+"""One line of text: it ends up in package descriptions and pkg-config files."""
+
+Sha256 = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
+Version = Annotated[str, StringConstraints(pattern=r"^\d+(\.\d+)*$")]
+"""A dotted version, e.g. ``2.36``: a string, since the number 2.30 would lose its zero."""
+
+
+def version_key(version: str) -> tuple[int, ...]:
+    """Orders dotted versions as numbers: 2.4 < 2.36."""
+    return tuple(int(part) for part in version.split("."))

@@ -1,0 +1,44 @@
+"""What the models' constraints mean, in the words that messages use."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from armlet.spec.base import NAME
+from armlet.spec.source_set import RELATIVE_PATH
+
+MEANINGS: Mapping[str, str] = {
+    NAME: "a name: small letters, digits, dot, dash, underscore; begins with a letter or digit",
+    r"^[0-9a-f]{64}$": "a sha256: 64 digits from 0-9a-f, as sha256sum prints it",
+    r"^[0-9a-f]{40}$": "a sha1: 40 digits from 0-9a-f, as sha1sum prints it",
+    r"^\d+(\.\d+)*$": 'a version of numbers and dots, such as "2.36"',
+    RELATIVE_PATH: "a path relative to its folder, without .. and without spaces",
+    r"^[^\x00-\x1f\x7f]+$": "one line of text",
+    r"^[a-z0-9][a-z0-9+.-]+$": "the name of a Debian package",
+    r"^[^/]+\.whl$": "the file name of a wheel, ending in .whl",
+    r"^[a-z0-9./:-]+@sha256:[0-9a-f]{64}$": "an image reference with its digest: name@sha256:...",
+    r"^([a-z][a-z0-9._-]*:)?[A-Z][A-Za-z0-9_]*$": "an operator, such as Conv, or com.microsoft:FusedConv",
+}
+"""Pattern of a constrained string -> what it asks for."""
+
+KINDS: Mapping[str, str] = {
+    "string_type": "text",
+    "int_type": "a whole number",
+    "int_parsing": "a whole number",
+    "int_from_float": "a whole number",
+    "float_type": "a number",
+    "bool_type": "true or false",
+    "tuple_type": "a list",
+    "dict_type": "keys and values",
+    "model_type": "keys and values",
+}
+"""pydantic's type of error -> what was wanted."""
+
+NOUNS: Mapping[str, str] = {"providers": "provider", "python": "Python API", "schema": "schema version"}
+"""Key -> what one of its values is called, where that is not the key itself."""
+
+RETIRED: Mapping[tuple[str, str], str] = {
+    ("providers", name): "the Arm NN provider is retired upstream; use xnnpack (or acl, once it can be built)"
+    for name in ("arm_nn", "armnn", "ArmNN")
+}
+"""(key, value) that existed once -> what to write instead."""

@@ -1,0 +1,100 @@
+"""One product's runtime (``recipes/skus/*.yaml``)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Literal
+
+from pydantic import Field, StringConstraints
+
+from armlet.spec.base import Line, Name, Sha256, Spec, Version
+from armlet.spec.cpu import Arch
+from armlet.spec.source_set import RelativePath
+from armlet.spec.toolchain import Wheel
+
+Flavor = Literal["full", "reduced", "minimal"]
+Provider = Literal["cpu", "xnnpack", "acl"]
+PythonApi = Literal["capi", "wheel"]
+
+BUILDABLE_FLAVORS: frozenset[Flavor] = frozenset({"minimal"})
+"""What this version has build steps for; the others are words of the format that wait for theirs."""
+
+BUILDABLE_PROVIDERS: Mapping[Provider, frozenset[Arch]] = {
+    "cpu": frozenset({"aarch64"}),
+    "xnnpack": frozenset({"aarch64"}),
+    "acl": frozenset(),
+}
+"""Provider -> architectures that this version can build it for."""
+
+DOMAINS_LEFT_OUT: Mapping[Flavor, frozenset[str]] = {"minimal": frozenset({"ai.onnx.ml"})}
+"""Flavor -> operator domains that its build is configured without."""
+
+BUILDABLE_PYTHON: frozenset[PythonApi] = frozenset({"capi"})
+
+OperatorName = Annotated[str, StringConstraints(pattern=r"^([a-z][a-z0-9._-]*:)?[A-Z][A-Za-z0-9_]*$")]
+"""``Conv``, or ``com.microsoft:FusedConv`` for another domain than ONNX's own."""
+
+
+class WheelMember(Spec):
+    """A file inside a wheel."""
+
+    wheel: Wheel
+    member: RelativePath
+
+
+class Model(Spec):
+    """A model the SKU must be able to run: its operators are kept in the build. One of ``path`` and ``wheel``."""
+
+    name: Name
+    licence: str
+    """SPDX expression."""
+    sha256: Sha256
+    path: RelativePath | None = None
+    """Below the project's root."""
+    wheel: WheelMember | None = None
+    inputs: dict[str, tuple[Annotated[int, Field(gt=0)], ...]] = Field(default_factory=dict)
+    """Input -> the shape it always has. XNNPACK takes a convolution only if its channels, height and width are known
+    when the model is loaded, so a free dimension costs the provider."""
+
+
+class Allow(Spec):
+    """Operators kept although no model needs them yet, for every opset of the range: room for next month's model."""
+
+    opsets: tuple[int, int]
+    operators: tuple[OperatorName, ...]
+
+
+class Operators(Spec):
+    models: tuple[Model, ...] = ()
+    allow: tuple[Allow, ...] = ()
+
+
+class RuntimeSpec(Spec):
+    source_set: Name
+    flavor: Flavor
+    providers: Annotated[tuple[Provider, ...], Field(min_length=1)]
+    """In order of preference; ``cpu`` comes last."""
+    python: PythonApi = "capi"
+    operators: Operators = Operators()
+
+
+class SkuFloors(Spec):
+    """What the product's rootfs has; the artefacts may ask for no more."""
+
+    glibc: Version
+
+
+class Budgets(Spec):
+    library_mib: Annotated[float, Field(gt=0, allow_inf_nan=False)]
+    """Upper bound of the stripped library's size, in MiB."""
+
+
+class Sku(Spec):
+    schema_: Annotated[Literal[1], Field(alias="schema")]
+    name: Name
+    description: Line
+    toolchain: Name
+    cpu: Name
+    runtime: RuntimeSpec
+    floors: SkuFloors
+    budgets: Budgets

@@ -1,0 +1,97 @@
+"""The locked components of one ONNX Runtime version (``recipes/sources/*.yaml``)."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field, StringConstraints, model_validator
+
+from armlet.spec.base import Name, Sha256, Spec, Version
+
+_PART = r"(\.?[^\s/.][^\s/]*|\.\.[^\s/]+)"
+RELATIVE_PATH = rf"^{_PART}(/{_PART})*$"
+RelativePath = Annotated[str, StringConstraints(pattern=RELATIVE_PATH)]
+"""Parts joined by slashes, none of them ``..``: it cannot leave the folder it is relative to."""
+
+
+class Component(Spec):
+    """One upstream archive and how it becomes a source folder.
+
+    ``debian`` is a path below a Debian mirror (``pool/main/...``); ``urls`` are upstream's own places. Any of them
+    will do: the hash decides.
+    """
+
+    name: Name
+    version: str
+    licence: str
+    """SPDX expression."""
+    sha256: Sha256
+    size: Annotated[int, Field(gt=0)]
+    """Bytes."""
+    debian: RelativePath | None = None
+    snapshot: Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{40}$")] | None = None
+    """The sha1 by which snapshot.debian.org names the file: an address, never a check."""
+    urls: tuple[str, ...] = ()
+    strip: Annotated[int, Field(ge=0, le=5)] = 1
+    """Leading path components dropped on unpacking."""
+    keep: tuple[RelativePath, ...] = ()
+    """Only these paths (after stripping) are unpacked; empty means all."""
+    patches: tuple[RelativePath, ...] = ()
+    """Applied in this order, ``-p1``; below ``recipes/patches/<version>/``, or ``onnxruntime:<path>`` for one that
+    ONNX Runtime's own tree carries for this dependency."""
+    cmake: str | None = None
+    """The FetchContent name or variable that hands this folder to ONNX Runtime's CMake."""
+    subdir: RelativePath | None = None
+    """The part of the folder that is handed over."""
+
+    @property
+    def filename(self) -> str:
+        place = self.debian or self.urls[0]
+        return place.rsplit("/", 1)[1]
+
+    @model_validator(mode="after")
+    def _has_a_place(self) -> Component:
+        if not self.debian and not self.urls:
+            raise ValueError("needs debian: or urls:, a place to fetch it from")
+        return self
+
+
+Pattern = Annotated[str, StringConstraints(min_length=1)]
+"""A regular expression, found anywhere in an absolute path."""
+
+
+class Skip(Spec):
+    """Sources that nothing in a minimal runtime refers to."""
+
+    targets: Pattern
+    """CMake targets whose whole name this regular expression matches."""
+    sources: Pattern = "."
+    unless: tuple[str, ...] = ()
+    """Operators that need these sources: they stay when the SKU keeps one of them."""
+
+
+class Acceleration(Spec):
+    """How this version's sources compile faster. A wrong entry shows as a failed link, never as a wrong library."""
+
+    keep: tuple[Pattern, ...] = ()
+    """Sources of the CPU provider that stay although no header leads to them."""
+    skip: tuple[Skip, ...] = ()
+    batches: dict[str, Annotated[int, Field(gt=0)]] = Field(default_factory=dict)
+    """CMake target -> sources compiled together (CMake's unity build)."""
+    apart: tuple[Pattern, ...] = ()
+    """Sources that cannot share a batch."""
+
+
+class SourceSet(Spec):
+    schema_: Annotated[Literal[1], Field(alias="schema")]
+    name: Name
+    version: Version
+    """Of ONNX Runtime."""
+    ort_format: tuple[int, int]
+    """Oldest and newest ORT-format version its loader takes (``core/session/ort_version_check`` and
+    ``IsOrtModelVersionSupported``)."""
+    onnx_ir_max: int
+    opsets: dict[str, int]
+    """Domain -> newest released opset that this version implements."""
+    components: tuple[Component, ...]
+    acceleration: Acceleration = Acceleration()

@@ -1,0 +1,1 @@
+"""The build, step by step. The table of steps is in ``armlet.pipeline``."""

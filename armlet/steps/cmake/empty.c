@@ -1,0 +1,1 @@
+typedef int armlet_empty_translation_unit;

@@ -1,0 +1,194 @@
+"""Configure, compile and link ONNX Runtime in one container without network."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Mapping
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from armlet import digest, prune, registrations
+from armlet.config import Resolved
+from armlet.emit import cmake
+from armlet.engine import ContainerRunner, Mount
+from armlet.process import Command
+from armlet.reproducible import EPOCH
+from armlet.steps import image
+from armlet.steps.base import Step, Work
+from armlet.steps.inside import NINJA_STATUS, run
+
+REVISION = 1
+
+HELPERS = Path(__file__).parent / "cmake"
+_HELPERS_INSIDE = "/armlet"
+_CONFIG = "operators.config"
+_CCACHE_SIZE = "8G"
+
+_ORT = f"{cmake.SOURCES}/onnxruntime"
+_CODE = f"{_ORT}/onnxruntime"
+_REDUCED = f"{cmake.BUILD}/op_reduction.generated/onnxruntime"
+_REGISTRATION_FILES = (
+    "core/providers/cpu/cpu_execution_provider.cc",
+    "contrib_ops/cpu/cpu_contrib_kernels.cc",
+)
+_INCLUDE_ROOTS = (_CODE, f"{_ORT}/include/onnxruntime", f"{_ORT}/include/onnxruntime/core/session")
+
+_HELPER_DEFINITIONS = {
+    "CMAKE_TOOLCHAIN_FILE": f"{cmake.BUILD}/toolchain.cmake",
+    "CMAKE_PROJECT_onnxruntime_INCLUDE": f"{_HELPERS_INSIDE}/accelerate.cmake",
+    "FETCHCONTENT_SOURCE_DIR_UTF8_RANGE": f"{_HELPERS_INSIDE}/stubs/utf8_range",
+    "ARMLET_PRUNE": f"{cmake.BUILD}/prune.txt",
+    "ARMLET_APART": f"{cmake.BUILD}/apart.txt",
+}
+
+
+def _facts(resolved: Resolved) -> Mapping[str, Any]:
+    return {
+        "revision": REVISION,
+        "definitions": cmake.definitions(resolved),
+        "toolchain_file": cmake.toolchain_file(resolved),
+        "acceleration": resolved.source_set.acceleration.model_dump(mode="json"),
+        "helpers": digest.of_files((path for path in HELPERS.rglob("*") if path.is_file()), root=HELPERS),
+        "epoch": EPOCH,
+    }
+
+
+def _run(work: Work) -> None:
+    build = work.scratch / "build"
+    build.mkdir(parents=True, exist_ok=True)
+    work.paths.ccache.mkdir(parents=True, exist_ok=True)
+    shutil.copy(work.inputs["operators"] / _CONFIG, build / _CONFIG)
+    (build / "toolchain.cmake").write_text(cmake.toolchain_file(work.resolved))
+    info = image.ensure(toolchain=work.resolved.toolchain, paths=work.paths, engine=work.engine, emit=work.emit)
+    mounts = (
+        Mount(source=work.inputs["sources"], target=cmake.SOURCES, read_only=True),
+        Mount(source=HELPERS, target=_HELPERS_INSIDE, read_only=True),
+        Mount(source=build, target=cmake.BUILD),
+        Mount(source=work.paths.ccache, target="/ccache"),
+    )
+    name = f"armlet-compile-{work.id[:12]}"
+    with work.engine.container(image=info.tag, mounts=mounts, name=name, workdir=cmake.BUILD) as runner:
+        _compile(work, build, runner)
+    library = f"libonnxruntime.so.{work.resolved.source_set.version}"
+    shutil.copy(build / library, work.out / library)
+    shutil.copy(build / "onnxruntime.map", work.out / "onnxruntime.map")
+    for file in _REGISTRATION_FILES:
+        target = work.out / "reduced" / PurePosixPath(file).name
+        target.parent.mkdir(exist_ok=True)
+        shutil.copy(_on_host(f"{_REDUCED}/{file}", build, work), target)
+    (work.out / "compile.json").write_bytes(digest.canonical_json(json.loads((build / "cost.json").read_text())))
+
+
+def _compile(work: Work, build: Path, runner: ContainerRunner) -> None:
+    log = work.scratch / "compile.log"
+
+    def do(*argv: str) -> None:
+        command = Command(argv=argv, env=_environment(work), cwd=PurePosixPath(cmake.BUILD))
+        run(runner, command, log=log, emit=work.emit, shell_on_fail=work.shell_on_fail)
+
+    do(
+        "python3",
+        f"{_ORT}/tools/ci_build/reduce_op_kernels.py",
+        f"{cmake.BUILD}/{_CONFIG}",
+        "--cmake_build_dir",
+        cmake.BUILD,
+        "--is_extended_minimal_build_or_higher",
+    )
+    # The first configuration is for learning which sources there are; nothing is compiled from it.
+    _write_lists(build, pruned=(), apart=())
+    do(*_configure(work.resolved, batches={}))
+    targets = _targets(build)
+    hints = work.resolved.source_set.acceleration
+    dropped = _dropped(work, build, targets)
+    apart = [source for sources in targets.values() for source in sources if prune.matches(source, hints.apart)]
+    _write_lists(build, pruned=dropped, apart=apart)
+    do(*_configure(work.resolved, batches=hints.batches))
+    do("ccache", "--zero-stats", f"--max-size={_CCACHE_SIZE}")
+    measured = ("python3", f"{_HELPERS_INSIDE}/measured.py", f"{cmake.BUILD}/cost.json")
+    do(*measured, "ninja", "-j", str(work.jobs), "onnxruntime")
+    do("ccache", "--show-stats")
+
+
+def _environment(work: Work) -> dict[str, str]:
+    return {
+        "CCACHE_DIR": "/ccache",
+        # The compiler is known by its content: images come and go, it stays the same.
+        "CCACHE_COMPILERCHECK": "content",
+        "CCACHE_NAMESPACE": work.resolved.toolchain.name,
+        "NINJA_STATUS": NINJA_STATUS,
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "SOURCE_DATE_EPOCH": str(EPOCH),
+    }
+
+
+def _configure(resolved: Resolved, *, batches: Mapping[str, int]) -> tuple[str, ...]:
+    unity = ";".join(f"{target}={size}" for target, size in sorted(batches.items()))
+    variables = {**cmake.definitions(resolved), **_HELPER_DEFINITIONS, "ARMLET_UNITY": unity}
+    return (
+        *("cmake", "-G", "Ninja", "-S", f"{_ORT}/cmake", "-B", cmake.BUILD),
+        *(f"-D{name}={value}" for name, value in sorted(variables.items())),
+    )
+
+
+def _write_lists(build: Path, *, pruned: object, apart: object) -> None:
+    for name, sources in (("prune.txt", pruned), ("apart.txt", apart)):
+        assert isinstance(sources, (list, tuple))
+        (build / name).write_text("".join(f"{source}\n" for source in sources))
+
+
+def _targets(build: Path) -> dict[str, list[str]]:
+    """CMake target -> its sources (paths inside the container), as the configuration has them."""
+    targets: dict[str, list[str]] = {}
+    for entry in json.loads((build / "compile_commands.json").read_text()):
+        target = entry["output"].partition(".dir/")[0].rpartition("/")[2]
+        targets.setdefault(target, []).append(entry["file"])
+    return targets
+
+
+def _dropped(work: Work, build: Path, targets: Mapping[str, list[str]]) -> list[str]:
+    hints = work.resolved.source_set.acceleration
+    texts: dict[str, str | None] = {}
+
+    def read(path: str) -> str | None:
+        if path not in texts:
+            try:
+                texts[path] = _on_host(path, build, work).read_text(errors="replace")
+            except (OSError, ValueError):
+                texts[path] = None
+        return texts[path]
+
+    def operators(folder: str) -> frozenset[str]:
+        return frozenset(
+            registration.op
+            for file in _REGISTRATION_FILES
+            for registration in registrations.parse(read(f"{folder}/{file}") or "")
+        )
+
+    alive = operators(_REDUCED)
+    needed = prune.provider_sources_needed(
+        targets,
+        known=operators(_CODE),
+        alive=alive,
+        read=read,
+        include_roots=_INCLUDE_ROOTS,
+        always=hints.keep,
+    )
+    unused = frozenset(targets[prune.PROVIDER_TARGET]) - needed
+    return sorted(unused | prune.skipped(targets, hints.skip, alive=alive))
+
+
+def _on_host(path: str, build: Path, work: Work) -> Path:
+    """Where the host has a file that the container knows as ``path``.
+
+    Raises:
+        ValueError: it is in neither of the shared folders.
+    """
+    for prefix, folder in ((cmake.BUILD, build), (cmake.SOURCES, work.inputs["sources"])):
+        if path.startswith(prefix + "/"):
+            return Path(os.path.normpath(folder / path[len(prefix) + 1 :]))
+    raise ValueError(path)
+
+
+STEP = Step(name="compile", needs=("sources", "image", "operators"), facts=_facts, run=_run)

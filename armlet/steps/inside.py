@@ -1,0 +1,83 @@
+"""Running build commands in the container: a log that keeps everything, progress, and the first real error."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TextIO
+
+from armlet import process
+from armlet.engine import ContainerRunner
+from armlet.errors import ArmletError, Kind
+from armlet.events import Event, Line, Progress, Sink
+from armlet.process import Command
+
+# NINJA_STATUS is set to this form.
+NINJA_STATUS = "[%f/%t] "
+_NINJA = re.compile(r"^\[(\d+)/(\d+)\] ")
+_ERROR = re.compile(r"(: (fatal )?error: |undefined reference to|^CMake Error|: No space left on device|Killed signal)")
+_CAUSES = (
+    (
+        re.compile(r"No space left on device"),
+        Kind.HOST,
+        "free some space, or point ARMLET_CACHE at a larger disk; the build goes on where it stopped",
+    ),
+    (re.compile(r"Killed signal"), Kind.HOST, "memory ran out: run it again with a smaller --jobs"),
+    (
+        re.compile(r"undefined reference to"),
+        Kind.BUILD,
+        "if the missing function is in a source that was left out, name it under acceleration.keep in the source set",
+    ),
+)
+
+
+@contextmanager
+def log_of(path: Path, emit: Sink) -> Iterator[Sink]:
+    """A sink that also writes every line to ``path``, and turns ninja's ``[n/m]`` into progress."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("a", encoding="utf-8") as stream:
+        yield lambda event: _record(event, stream, emit)
+
+
+def _record(event: Event, stream: TextIO, emit: Sink) -> None:
+    if isinstance(event, Line):
+        stream.write(event.text + "\n")
+        stream.flush()
+        if found := _NINJA.match(event.text):
+            emit(Progress(label="compile", done=int(found[1]), total=int(found[2]), unit="files"))
+    emit(event)
+
+
+def run(runner: ContainerRunner, command: Command, *, log: Path, emit: Sink, shell_on_fail: bool) -> None:
+    """Runs one command of the build.
+
+    Raises:
+        ArmletError: it failed: names the first compiler, linker or CMake error, the log, and how to run it again.
+    """
+    start = log.stat().st_size if log.exists() else 0
+    with log_of(log, emit) as sink:
+        sink(Line(text=f"$ {command}"))
+        done = runner.run(command, sink)
+    if done.code == 0:
+        return
+    if shell_on_fail:
+        process.interactive(Command(argv=runner.shell_argv()))
+    first = first_error(log, start) or next((line for line in reversed(done.tail) if line.strip()), "no output")
+    kind, hint = next(
+        ((kind, hint) for pattern, kind, hint in _CAUSES if pattern.search(first)),
+        (Kind.BUILD, f"--shell-on-fail opens the container; there, run: {command}"),
+    )
+    raise ArmletError(f"{command.argv[0]} failed: {first.strip()}", hint=hint, kind=kind, log=log)
+
+
+def first_error(log: Path, start: int) -> str | None:
+    """The first line of a log, from byte ``start`` on, that names an error."""
+    with log.open("rb") as stream:
+        stream.seek(start)
+        for raw in stream:
+            text = raw.decode("utf-8", "replace")
+            if _ERROR.search(text):
+                return text
+    return None

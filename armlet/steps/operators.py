@@ -1,0 +1,77 @@
+"""Which operators the build keeps: what the SKU's models need after conversion, and what it allows beyond."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict
+from importlib.metadata import version
+from typing import Any
+
+from armlet import digest
+from armlet.config import Resolved
+from armlet.onnx import models, operators
+from armlet.onnx.levels import level_for
+from armlet.registrations import ONNX_DOMAIN
+from armlet.spec.sku import Allow
+from armlet.steps.base import Step, Work
+
+REVISION = 1
+
+Needed = dict[str, dict[int, set[str]]]
+"""Domain (``ai.onnx`` for ONNX's own) -> opset -> operators."""
+
+
+def _facts(resolved: Resolved) -> Mapping[str, Any]:
+    runtime = resolved.sku.runtime
+    return {
+        "revision": REVISION,
+        "operators": runtime.operators.model_dump(mode="json"),
+        "providers": runtime.providers,
+        "level": asdict(level_for(runtime.providers)),
+        "optimiser": version("onnxruntime"),
+    }
+
+
+def _run(work: Work) -> None:
+    runtime = work.resolved.sku.runtime
+    needed: Needed = {}
+    for model in runtime.operators.models:
+        path = models.obtain(model, work.paths, work.emit)
+        add(needed, operators.required(path, providers=runtime.providers))
+    add(needed, allowed(runtime.operators.allow))
+    (work.out / "operators.config").write_text(reduced_config(needed))
+    listing = {
+        domain: {str(opset): sorted(names) for opset, names in sorted(by_opset.items())}
+        for domain, by_opset in sorted(needed.items())
+    }
+    (work.out / "operators.json").write_bytes(digest.canonical_json(listing))
+
+
+def add(to: Needed, more: Mapping[str, Mapping[int, Iterable[str]]]) -> None:
+    for domain, by_opset in more.items():
+        for opset, names in by_opset.items():
+            to.setdefault(domain, {}).setdefault(opset, set()).update(names)
+
+
+def allowed(rules: Iterable[Allow]) -> Needed:
+    """The operators of an allow-list, at every opset of each range."""
+    needed: Needed = {}
+    for rule in rules:
+        first, last = rule.opsets
+        for entry in rule.operators:
+            domain, _, name = entry.rpartition(":")
+            add(needed, {domain or ONNX_DOMAIN: {opset: [name] for opset in range(first, last + 1)}})
+    return needed
+
+
+def reduced_config(needed: Mapping[str, Mapping[int, Iterable[str]]]) -> str:
+    """ONNX Runtime's reduced-operator file: ``domain;opset;operator,operator``, sorted."""
+    lines = [
+        f"{domain};{opset};{','.join(sorted(names))}\n"
+        for domain, by_opset in sorted(needed.items())
+        for opset, names in sorted(by_opset.items())
+    ]
+    return "".join(lines)
+
+
+STEP = Step(name="operators", needs=(), facts=_facts, run=_run)

@@ -1,0 +1,178 @@
+"""Strip, lay out, measure, judge, and write what a build hands over."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from armlet import digest, elf, kernels, manifest, registrations
+from armlet.config import Resolved
+from armlet.engine import Mount
+from armlet.errors import ArmletError, Kind
+from armlet.gates import GATES, demand, expected_of, record, run_gates, runtime_name
+from armlet.gates.reading import forbidden_prefixes, read_artefact, tree
+from armlet.process import Command, Runner, checked
+from armlet.reproducible import EPOCH
+from armlet.spec.runtime import Kernels
+from armlet.steps import image
+from armlet.steps.archive import write_tarball
+from armlet.steps.base import Step, Work
+from armlet.steps.runtime_tree import lay_out
+
+REVISION = 1
+
+_IN, _SCRATCH = "/in", "/scratch"
+_LIBC = "libc.so.6"
+_COPYRIGHT = "copyright"
+# Debug data is large and seldom fetched: xz's fastest setting packs it to within a tenth of the best.
+_DEBUG_PRESET = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Stripped:
+    library: Path
+    debug: Path
+    libc: Path
+    compiler_licence: Path
+    compiler: str
+
+
+def _facts(resolved: Resolved) -> Mapping[str, Any]:
+    sku = resolved.sku
+    return {
+        "revision": REVISION,
+        "epoch": EPOCH,
+        "sku": {"name": sku.name, "flavor": sku.runtime.flavor, "providers": sku.runtime.providers},
+        "floors": sku.floors.model_dump(mode="json"),
+        "budgets": sku.budgets.model_dump(mode="json"),
+        "cpu": {"name": resolved.cpu.name, "march": resolved.cpu.march},
+        "toolchain": resolved.toolchain.model_dump(mode="json", by_alias=True),
+        "source_set": resolved.source_set.model_dump(mode="json", by_alias=True),
+        # A gate that is added, or whose meaning changes, judges what an older one let pass.
+        "gates": {gate.name: gate.reason for gate in GATES},
+    }
+
+
+def _run(work: Work) -> None:
+    resolved = work.resolved
+    info = image.ensure(toolchain=resolved.toolchain, paths=work.paths, engine=work.engine, emit=work.emit)
+    compiled = work.inputs["compile"] / Path(expected_of(resolved).library).name
+    if work.scratch.exists():
+        shutil.rmtree(work.scratch)
+    work.scratch.mkdir(parents=True)
+    mounts = (
+        Mount(source=compiled.parent, target=_IN, read_only=True),
+        Mount(source=work.scratch, target=_SCRATCH),
+    )
+    with work.engine.container(image=info.tag, mounts=mounts, name=f"armlet-package-{work.id[:12]}") as runner:
+        stripped = strip(runner, resolved, compiled.name, scratch=work.scratch)
+    name = runtime_name(resolved)
+    folder = work.out / name
+    lay_out(
+        resolved,
+        library=stripped.library,
+        sources=work.inputs["sources"],
+        compiler_licence=stripped.compiler_licence,
+        tree=folder,
+    )
+    debug = work.scratch / f"{name}-dbg"
+    (debug / "lib").mkdir(parents=True)
+    stripped.debug.rename(debug / "lib" / stripped.debug.name)
+    artefact = read_artefact(
+        expected_of(resolved),
+        tree(folder),
+        tree(debug),
+        forbidden=forbidden_prefixes(work.paths.root, work.paths.cache, Path.home()),
+    )
+    results = run_gates(artefact)
+    demand(results)
+    facts = manifest.assemble(
+        resolved,
+        artefact,
+        build_id=work.id,
+        kernel=_kernel(stripped.libc, resolved),
+        operators=_operators(resolved, compiled),
+        image=info.digest,
+        compiler=stripped.compiler,
+    )
+    text = manifest.render(facts)
+    (folder / manifest.FILE).write_text(text, encoding="utf-8")
+    (work.out / manifest.FILE).write_text(text, encoding="utf-8")
+    (work.out / "gates.json").write_text(record(results), encoding="utf-8")
+    write_tarball(folder, work.out / f"{name}.tar.xz")
+    write_tarball(debug, work.out / f"{name}-dbg.tar.xz", preset=_DEBUG_PRESET)
+    _write_sums(work.out)
+    shutil.rmtree(work.scratch)
+
+
+def strip(runner: Runner, resolved: Resolved, name: str, *, scratch: Path) -> _Stripped:
+    """Splits ``/in/<name>`` into library and debug file, and takes what else is measured in the toolchain.
+
+    ``runner`` sees ``scratch`` as ``/scratch``.
+
+    Raises:
+        ArmletError: (BUILD) a tool of the toolchain failed.
+    """
+    triple = resolved.toolchain.triple
+    objcopy = f"{triple}-objcopy"
+    debug = f"{name}.debug"
+
+    def do(*argv: str) -> tuple[str, ...]:
+        command = Command(argv=argv, cwd=PurePosixPath(_SCRATCH))
+        return checked(runner, command, what="cannot pack the library", kind=Kind.BUILD).tail
+
+    do(objcopy, "--only-keep-debug", f"{_IN}/{name}", debug)
+    # The compilers' .comment and the linker's plug-in notes say nothing that runtime.json does not.
+    do(objcopy, "--strip-unneeded", "--remove-section=.comment", f"{_IN}/{name}", name)
+    do(objcopy, f"--add-gnu-debuglink={debug}", name)
+    (libc,) = do(f"{triple}-gcc", f"-print-file-name={_LIBC}")[-1:]
+    do("cp", libc, _LIBC)
+    release = do(f"{triple}-gcc", "-dumpversion")[-1].split(".")[0]
+    packaged = f"/usr/share/doc/libstdc++-{release}-dev-{resolved.toolchain.debian_arch}-cross/copyright"
+    do("cp", "--dereference", packaged, _COPYRIGHT)
+    compiler = do(f"{triple}-g++", "--version")[0]
+    return _Stripped(
+        library=scratch / name,
+        debug=scratch / debug,
+        libc=scratch / _LIBC,
+        compiler_licence=scratch / _COPYRIGHT,
+        compiler=compiler,
+    )
+
+
+def _kernel(libc: Path, resolved: Resolved) -> str:
+    """The toolchain file's floor stands in for a C library that carries no ABI note."""
+    return elf.read(libc.read_bytes(), name=_LIBC).kernel or resolved.toolchain.floors.kernel
+
+
+def _operators(resolved: Resolved, compiled: Path) -> dict[str, dict[str, tuple[Kernels, ...]]] | None:
+    if resolved.sku.runtime.flavor == "full":
+        return None
+    names = elf.section(compiled.read_bytes(), ".strtab", name=compiled.name)
+    linked = kernels.linked(names or b"")
+    registered = [
+        one
+        for file in sorted((compiled.parent / "reduced").glob("*.cc"))
+        for one in registrations.parse(file.read_text(encoding="utf-8"))
+    ]
+    found = kernels.contract(registered, linked)
+    if not found:
+        raise ArmletError(
+            f"no operator can be named: {len(registered)} kernels registered, {len(linked)} found in the library",
+            where=str(compiled),
+            hint="the library must come unstripped from the compile step (link without -s)",
+            kind=Kind.BUILD,
+        )
+    return found
+
+
+def _write_sums(out: Path) -> None:
+    files = sorted(path for path in out.iterdir() if path.is_file())
+    lines = "".join(f"{digest.of_file(path)}  {path.name}\n" for path in files)
+    (out / "SHA256SUMS").write_text(lines, encoding="utf-8")
+
+
+STEP = Step(name="package", needs=("sources", "image", "compile"), facts=_facts, run=_run)

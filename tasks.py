@@ -1,0 +1,220 @@
+"""What ./inv can do. Every task parses, calls and shows; what is called imports its own heavy needs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from invoke.collection import Collection
+from invoke.tasks import task
+
+from armlet import cli
+from armlet.cli import edge
+
+_SKU = "name of a file in recipes/skus, without .yaml"
+_YES = "change this machine where it lacks something, without asking"
+_VERBOSE = "show the tools' output"
+_JSON = "print the result as JSON"
+_TOOLCHAIN = "name of a file in toolchains, without .yaml"
+
+
+@task(help={"yes": _YES})
+@edge
+def demo(_context: Any, yes: bool = False) -> None:
+    """Builds SKU demo-a53, runs a real model on it in QEMU, prints a report."""
+    from armlet import demo, doctor, process
+
+    with cli.run("demo") as (paths, emit):
+        doctor.prepare(process.HostRunner(), paths, emit, cli.consent(yes=yes))
+        cli.show(demo.demo(paths, emit))
+
+
+@task(name="test", help={"yes": _YES})
+@edge
+def whole_test(_context: Any, yes: bool = False) -> None:
+    """Runs every check and the whole test suite, real builds and QEMU runs included."""
+    from armlet import doctor, process, suite
+
+    with cli.run("test-prepare") as (paths, emit):
+        doctor.prepare(process.HostRunner(), paths, emit, cli.consent(yes=yes))
+    with cli.run("test", echo=True) as (paths, emit):
+        suite.test(paths, process.HostRunner(), emit)
+
+
+@task
+@edge
+def check(_context: Any) -> None:
+    """Runs what needs neither Docker nor QEMU: formatting, lint, types, unit and contract tests."""
+    from armlet import process, suite
+
+    with cli.run("check", echo=True) as (paths, emit):
+        suite.check(paths, process.HostRunner(), emit)
+
+
+@task(help={"fix": "install and start what is lacking", "yes": "the same as --fix"})
+@edge
+def doctor(_context: Any, fix: bool = False, yes: bool = False) -> None:
+    """Says what this machine lacks, and how to get it."""
+    from armlet import doctor, process
+    from armlet.sinks.tables import findings_table
+
+    with cli.run("doctor") as (paths, emit):
+        patient = doctor.Doctor(runner=process.HostRunner(), paths=paths, emit=emit)
+        found = patient.fix() if fix or yes else doctor.diagnose(patient.runner, paths)
+    cli.show(findings_table(found.findings))
+    found.refuse()
+
+
+@task(
+    positional=["sku"],
+    help={
+        "sku": _SKU,
+        "shell-on-fail": "open a shell in the container of a step that fails",
+        "verbose": _VERBOSE,
+        "json": _JSON,
+        "jobs": "compilers at once (default: from cores and memory)",
+    },
+)
+@edge
+def build(
+    _context: Any, sku: str, shell_on_fail: bool = False, verbose: bool = False, json: bool = False, jobs: str = ""
+) -> None:
+    """Builds a SKU's runtime into dist/<sku>, and checks it."""
+    from armlet import gates, pipeline
+    from armlet.sinks.tables import summary
+
+    options = pipeline.Options(jobs=cli.number("--jobs", jobs), shell_on_fail=shell_on_fail)
+    with cli.run(f"build-{sku}", verbose=verbose) as (paths, emit):
+        report = pipeline.build(paths, sku, emit, options)
+    cli.show_json(report) if json else cli.show(summary(report))
+    gates.demand(report.gates)
+
+
+@task(name="gates", positional=["sku"], help={"sku": _SKU})
+@edge
+def show_gates(_context: Any, sku: str) -> None:
+    """Checks again what dist/<sku> holds."""
+    from armlet import gates, pipeline
+    from armlet.sinks.tables import gates_table
+
+    results = pipeline.gates(cli.here(), sku)
+    cli.show(gates_table(results))
+    gates.demand(results)
+
+
+@task(name="list")
+@edge
+def sku_list(_context: Any) -> None:
+    """Names the SKUs there are."""
+    from armlet import config
+
+    cli.show("\n".join(config.sku_names(cli.here())))
+
+
+@task(name="show", positional=["sku"], help={"sku": _SKU})
+@edge
+def sku_show(_context: Any, sku: str) -> None:
+    """Shows everything a SKU comes to, each value with the place it comes from."""
+    from armlet import config
+    from armlet.sinks.tables import table
+
+    cli.show(table(("key", "value", "from"), config.describe(config.resolve(cli.here(), sku))))
+
+
+@task(
+    name="new",
+    positional=["name"],
+    help={
+        "name": "of the new SKU",
+        "like": "the SKU to copy",
+        "toolchain": f"{_TOOLCHAIN} (default: as the copied SKU's)",
+        "cpu": "a core of armlet/spec/cpu.py (default: as the copied SKU's)",
+    },
+)
+@edge
+def sku_new(_context: Any, name: str, like: str = "demo-a53", toolchain: str = "", cpu: str = "") -> None:
+    """Writes recipes/skus/<name>.yaml after another SKU's file."""
+    from armlet import config
+
+    path = config.new_sku(cli.here(), name, like=like, toolchain=toolchain or None, cpu=cpu or None)
+    cli.show(str(path))
+
+
+@task(name="fetch", help={"set": "name of a file in recipes/sources, without .yaml (default: all)"})
+@edge
+def sources_fetch(_context: Any, set: str = "") -> None:
+    """Fetches and verifies every source into the download cache."""
+    from armlet import sources
+
+    with cli.run("sources-fetch") as (paths, emit):
+        files = sources.fetch_all(paths, set or None, emit)
+    cli.show("\n".join(str(path) for path in files))
+
+
+@task(name="lock", positional=["set"], help={"set": "name of a file in recipes/sources, without .yaml"})
+@edge
+def sources_lock(_context: Any, set: str) -> None:
+    """Writes hashes, sizes and licences of a source set's components into its file."""
+    from armlet.fetch import lock
+
+    with cli.run("sources-lock") as (paths, emit):
+        lock.lock(paths, set, emit)
+
+
+@task(name="image", help={"toolchain": _TOOLCHAIN, "verbose": _VERBOSE})
+@edge
+def toolchain_image(_context: Any, toolchain: str = "aarch64-bookworm", verbose: bool = False) -> None:
+    """Makes a toolchain's image, and prints its tag."""
+    from armlet import config, engine
+    from armlet.steps import image
+
+    with cli.run("toolchain-image", verbose=verbose) as (paths, emit):
+        chosen = config.load_toolchain(paths, toolchain)
+        made = image.ensure(toolchain=chosen, paths=paths, engine=engine.Engine.connect(), emit=emit)
+    cli.show(made.tag)
+
+
+@task(name="shell", help={"toolchain": _TOOLCHAIN})
+@edge
+def toolchain_shell(_context: Any, toolchain: str = "aarch64-bookworm") -> None:
+    """Opens a shell in a toolchain's image."""
+    from armlet import config, engine
+    from armlet.steps import image
+
+    with cli.run("toolchain-shell") as (paths, emit):
+        chosen = config.load_toolchain(paths, toolchain)
+        image.shell(toolchain=chosen, paths=paths, engine=engine.Engine.connect(), emit=emit)
+
+
+@task(name="smoke", positional=["sku"], help={"sku": _SKU, "json": _JSON, "verbose": _VERBOSE})
+@edge
+def qemu_smoke(_context: Any, sku: str, json: bool = False, verbose: bool = False) -> None:
+    """Runs the SKU's model on its runtime under QEMU, and reports."""
+    from armlet.qemu import smoke
+
+    with cli.run(f"smoke-{sku}", verbose=verbose) as (paths, emit):
+        report = smoke.smoke(paths, sku, emit)
+    cli.show_json(report.to_json()) if json else cli.show(report.render())
+
+
+@task(help={"cache": "remove the cache too: downloads, compiler cache, finished steps", "yes": "do not ask"})
+@edge
+def clean(_context: Any, cache: bool = False, yes: bool = False) -> None:
+    """Removes dist (and the cache)."""
+    from armlet import suite
+
+    cli.show("\n".join(suite.clean(cli.here(), cache=cache, consent=cli.confirmed(yes=yes))))
+
+
+namespace = Collection(
+    demo,
+    whole_test,
+    check,
+    doctor,
+    build,
+    show_gates,
+    clean,
+    Collection("sku", sku_list, sku_show, sku_new),
+    Collection("sources", sources_fetch, sources_lock),
+    Collection("toolchain", toolchain_image, toolchain_shell),
+    Collection("qemu", qemu_smoke),
+)

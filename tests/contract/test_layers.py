@@ -1,0 +1,202 @@
+"""Who may import whom, and other rules that every module keeps (docs/architecture.md)."""
+
+from __future__ import annotations
+
+import ast
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import ROOT
+
+LAYERS: tuple[frozenset[str], ...] = (
+    frozenset({"armlet", "armlet.errors", "armlet.events", "armlet.digest", "armlet.paths", "armlet.jobs"}),
+    frozenset({"armlet.spec"}),
+    frozenset(
+        {
+            "armlet.config",
+            "armlet.elf",
+            "armlet.emit",
+            "armlet.gates",
+            "armlet.kernels",
+            "armlet.manifest",
+            "armlet.plan",
+            "armlet.process",
+            "armlet.providers",
+            "armlet.prune",
+            "armlet.recipes",
+            "armlet.registrations",
+            "armlet.reproducible",
+            "armlet.rules",
+            "armlet.schemas",
+            "armlet.validation",
+            "armlet.yamlfile",
+        }
+    ),
+    frozenset({"armlet.engine", "armlet.fetch", "armlet.files", "armlet.store"}),
+    frozenset(
+        {
+            "armlet.doctor",
+            "armlet.host",
+            "armlet.lacks",
+            "armlet.onnx",
+            "armlet.qemu",
+            "armlet.sources",
+            "armlet.steps",
+            "armlet.suite",
+        }
+    ),
+    frozenset({"armlet.pipeline"}),
+    frozenset({"armlet.cli", "armlet.demo", "armlet.sinks", "tasks"}),
+)
+"""Lowest first. A package stands for all its modules; a module imports from its own layer and from those below."""
+
+HEAVY = frozenset({"docker", "onnx", "onnxruntime"})
+"""Missing where only a part of Armlet is used: no module imports them when it is imported itself."""
+
+PROGRAMS_OF_THEIR_OWN = frozenset({"armlet.steps.cmake.measured"})
+"""Run by an interpreter inside the container; nobody imports them."""
+
+MAX_LINES = 400
+
+
+def modules() -> dict[str, Path]:
+    """Dotted name -> file."""
+    files = [ROOT / "tasks.py", *sorted((ROOT / "armlet").rglob("*.py"))]
+    return {".".join(file.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): file for file in files}
+
+
+MODULES = modules()
+
+
+def layer(module: str) -> int:
+    """Raises ``LookupError`` for a module that no layer names: add it above."""
+    while module not in {"", "armlet"}:
+        found = [number for number, names in enumerate(LAYERS) if module in names]
+        if found:
+            return found[0]
+        module = module.rpartition(".")[0]
+    if module == "armlet":
+        return 0
+    raise LookupError(module)
+
+
+def imports(tree: ast.AST) -> Iterator[tuple[str, int]]:
+    """(module, line) of every import below a node, wherever it stands."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from ((name.name, node.lineno) for name in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"relative import in line {node.lineno}"
+            base = node.module or ""
+            for name in node.names:
+                full = f"{base}.{name.name}"
+                yield (full if full in MODULES else base), node.lineno
+
+
+def parsed(module: str) -> ast.Module:
+    return ast.parse(MODULES[module].read_text())
+
+
+@pytest.mark.parametrize("module", sorted(MODULES))
+def test_every_module_has_a_layer(module: str) -> None:
+    covered = any(module == name or module.startswith(f"{name}.") for names in LAYERS for name in names - {"armlet"})
+    assert covered or module == "armlet", f"add {module} to LAYERS"
+
+
+def test_every_layer_names_what_there_is() -> None:
+    names = {name for names in LAYERS for name in names}
+    assert names - set(MODULES) == set()
+
+
+@pytest.mark.parametrize("module", sorted(MODULES))
+def test_lower_never_imports_higher(module: str) -> None:
+    own = [(name, line) for name, line in imports(parsed(module)) if name.split(".")[0] in ("armlet", "tasks")]
+    higher = [f"{module}:{line} imports {name}" for name, line in own if layer(name) > layer(module)]
+    assert higher == []
+
+
+@pytest.mark.parametrize("module", sorted(MODULES))
+def test_only_process_runs_processes(module: str) -> None:
+    forbidden = {"subprocess", "pty", "multiprocessing"}
+    used = {name for name, _ in imports(parsed(module)) if name.split(".")[0] in forbidden}
+    assert used <= ({"subprocess"} if module == "armlet.process" else set())
+
+
+@pytest.mark.parametrize("module", sorted(MODULES))
+def test_heavy_packages_are_imported_when_needed(module: str) -> None:
+    tree = parsed(module)
+    for node in tree.body:
+        if isinstance(node, (ast.Import, ast.ImportFrom)):
+            found = {name.split(".")[0] for name, _ in imports(node)} & HEAVY
+            assert not found, f"{module}:{node.lineno} imports {found}"
+
+
+@pytest.mark.parametrize("module", sorted(MODULES))
+def test_nobody_prints_or_exits_in_the_depth(module: str) -> None:
+    allowed = layer(module) == len(LAYERS) - 1 or module in PROGRAMS_OF_THEIR_OWN
+    calls = [node for node in ast.walk(parsed(module)) if isinstance(node, ast.Call)]
+    names = {ast.unparse(node.func) for node in calls} & {"print", "exit", "sys.exit", "os._exit", "os.system"}
+    assert allowed or not names
+
+
+@pytest.mark.parametrize(
+    "file",
+    sorted(
+        str(path.relative_to(ROOT))
+        for folder in ("armlet", "device", "tests")
+        for path in (ROOT / folder).rglob("*.py")
+        if not any(part.startswith(".") for part in path.relative_to(ROOT).parts)
+    ),
+)
+def test_files_stay_readable(file: str) -> None:
+    assert len((ROOT / file).read_text().splitlines()) < MAX_LINES
+
+
+def test_the_device_package_needs_the_standard_library_alone() -> None:
+    extras = {"numpy", "armlet_runtime"}
+    for path in (ROOT / "device" / "armlet_runtime").rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Import):
+                names = {name.name.split(".")[0] for name in node.names}
+            elif isinstance(node, ast.ImportFrom) and node.level == 0:
+                names = {(node.module or "").split(".")[0]}
+            else:
+                continue
+            assert names <= sys.stdlib_module_names | extras, f"{path.name}:{node.lineno}"
+
+
+def project_table(text: str, key: str) -> list[str]:
+    """The strings of a list in pyproject.toml (whose reader is not in Python 3.10's library)."""
+    found = re.search(rf"^{key} = \[\n(.*?)^\]", text, re.MULTILINE | re.DOTALL)
+    assert found, key
+    return re.findall(r'^\s*"([A-Za-z0-9._-]+)', found[1], re.MULTILINE)
+
+
+def direct_dependencies() -> list[str]:
+    text = (ROOT / "pyproject.toml").read_text()
+    return [*project_table(text, "dependencies"), *project_table(text, "dev")]
+
+
+@pytest.mark.parametrize("name", direct_dependencies())
+def test_every_dependency_has_its_reason_and_its_lock(name: str) -> None:
+    reasons = re.findall(r"^\| `([^`]+)` \| .{15,} \|$", (ROOT / "docs" / "dependencies.md").read_text(), re.MULTILINE)
+    assert name in reasons
+    normal = re.sub(r"[-_.]+", "-", name).lower()
+    lock = (ROOT / "requirements.lock").read_text()
+    assert re.search(rf"^{re.escape(normal)}==\S+", lock, re.MULTILINE)
+
+
+def test_no_reason_without_a_dependency() -> None:
+    reasons = re.findall(r"^\| `([^`]+)` \|", (ROOT / "docs" / "dependencies.md").read_text(), re.MULTILINE)
+    assert sorted(reasons) == sorted(direct_dependencies())
+
+
+def test_the_lock_names_hashes_and_no_host() -> None:
+    lock = (ROOT / "requirements.lock").read_text()
+    pins = re.findall(r"^[a-z0-9-]+==\S+.*(?:\n    --hash=sha256:[0-9a-f]{64}.*)+", lock, re.MULTILINE)
+    assert len(pins) == len(re.findall(r"^[a-z0-9-]+==", lock, re.MULTILINE))
+    assert "://" not in lock

@@ -1,0 +1,69 @@
+"""The demo's model on the runtime that was really built, on the target's core."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from armlet import pipeline
+from armlet.events import silent
+from armlet.paths import Paths
+from armlet.qemu.report import SmokeReport
+from armlet.qemu.smoke import REPORT, smoke
+from armlet.qemu.trial import Trial
+
+pytestmark = [pytest.mark.qemu, pytest.mark.build, pytest.mark.docker, pytest.mark.timeout(5400)]
+
+SKU = "demo-a53"
+XNN, CPU = "XnnpackExecutionProvider", "CPUExecutionProvider"
+
+
+@pytest.fixture(scope="module")
+def report(root: Path) -> SmokeReport:
+    """The smoke of the built SKU: it raises where a check fails."""
+    paths = Paths.of(root)
+    pipeline.build(paths, SKU, silent)
+    return smoke(paths, SKU)
+
+
+def trial(report: SmokeReport, model: str, *, with_numpy: bool = True) -> Trial:
+    return next(found for found in report.trials if (found.model, found.with_numpy) == (model, with_numpy))
+
+
+@pytest.mark.parametrize("with_numpy", [True, False])
+def test_text_is_classified_as_on_x86(report: SmokeReport, with_numpy: bool) -> None:
+    answers = trial(report, "text-direction", with_numpy=with_numpy).answers
+    assert Counter(answer.expected for answer in answers if answer.expected is not None) == {0: 4, 1: 4}
+    assert all(answer.chosen == answer.expected for answer in answers if answer.expected is not None)
+    assert max(answer.difference for answer in answers) <= 1e-4
+
+
+def test_xnnpack_gets_the_convolutions(report: SmokeReport) -> None:
+    counts = trial(report, "text-direction").counts()
+    assert counts["Conv"] == {XNN: 53}
+    assert "FusedConv" not in counts
+
+
+def test_the_wrong_conversion_falls_back_and_is_told(report: SmokeReport) -> None:
+    wrong = trial(report, "text-direction, converted wrongly")
+    assert wrong.counts()["FusedConv"] == {CPU: 31}
+    (told,) = [check.found for check in report.checks if check.name.startswith(wrong.model)]
+    assert told == f"31 of 53 convolutions fell back from {XNN}: FusedConv on {CPU}"
+
+
+@pytest.mark.parametrize("with_numpy", [True, False])
+def test_a_clip_without_lower_bound_lets_negative_numbers_through(report: SmokeReport, with_numpy: bool) -> None:
+    probe = trial(report, "clip-without-minimum", with_numpy=with_numpy)
+    assert probe.worst_difference <= 1e-6
+    # The Clip without any bound is fused, and so no longer a node: the case that upstream gets wrong.
+    assert probe.counts() == {"Conv": {XNN: 2}, "Clip": {CPU: 1}, "Transpose": {CPU: 3}}
+
+
+def test_the_report_is_beside_the_artefacts(report: SmokeReport, root: Path) -> None:
+    data = json.loads((Paths.of(root).dist(SKU) / REPORT).read_bytes())
+    assert data["passed"] is True
+    assert data["library_size"] == report.library_size
+    assert all(found["emulator_peak_rss_kib"] > 0 for found in data["trials"])

@@ -1,0 +1,13 @@
+from __future__ import annotations
+
+import pytest
+
+from armlet.jobs import BYTES_PER_JOB, jobs
+
+
+@pytest.mark.parametrize(
+    ("cores", "gib", "expected"), [(2, 24, 2), (16, 8, 4), (4, 1, 1), (1, 64, 1), (0, 64, 1)], ids=str
+)
+def test_jobs_come_from_cores_and_memory(cores: int, gib: int, expected: int) -> None:
+    assert jobs(cores, gib << 30) == expected
+    assert BYTES_PER_JOB == 2 << 30

@@ -1,0 +1,86 @@
+"""Getting a SKU's model: by hash, from the project or from a wheel."""
+
+from __future__ import annotations
+
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from armlet.digest import of_bytes, of_file
+from armlet.errors import ArmletError, Kind
+from armlet.onnx.models import obtain
+from armlet.paths import Paths
+from armlet.spec.sku import Model, WheelMember
+from armlet.spec.toolchain import Wheel
+
+CONTENT = b"a model"
+FILENAME = "small-1.0-py3-none-any.whl"
+
+
+@pytest.fixture
+def wheel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A wheel that holds ``pkg/m.onnx``, on a mirror that is a folder."""
+    folder = tmp_path / "mirror"
+    folder.mkdir()
+    path = folder / FILENAME
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("pkg/m.onnx", CONTENT)
+    monkeypatch.setenv("ARMLET_MIRRORS", folder.as_uri())
+    return path
+
+
+def from_wheel(wheel: Path, *, member: str = "pkg/m.onnx", content: bytes = CONTENT) -> Model:
+    known = Wheel(project="small", version="1.0", filename=FILENAME, sha256=of_file(wheel))
+    return Model(name="small", licence="MIT", sha256=of_bytes(content), wheel=WheelMember(wheel=known, member=member))
+
+
+def test_a_member_of_a_wheel_is_fetched_once(wheel: Path, paths: Paths) -> None:
+    model = from_wheel(wheel)
+    found = obtain(model, paths)
+    assert found.read_bytes() == CONTENT
+    assert found.name == "m.onnx"
+    wheel.unlink()
+    assert obtain(model, paths) == found
+
+
+def test_a_damaged_copy_is_made_anew(wheel: Path, paths: Paths) -> None:
+    found = obtain(from_wheel(wheel), paths)
+    found.write_bytes(b"a mod")
+    assert obtain(from_wheel(wheel), paths).read_bytes() == CONTENT
+
+
+def test_another_member_than_the_sku_means(wheel: Path, paths: Paths) -> None:
+    with pytest.raises(ArmletError) as caught:
+        obtain(from_wheel(wheel, content=b"another"), paths)
+    assert caught.value.kind is Kind.INPUT
+    assert of_bytes(CONTENT) in caught.value.what
+    assert of_bytes(b"another") in caught.value.what
+    assert not list(paths.downloads.rglob("m.onnx"))
+
+
+def test_a_member_that_is_not_there(wheel: Path, paths: Paths) -> None:
+    with pytest.raises(ArmletError) as caught:
+        obtain(from_wheel(wheel, member="pkg/n.onnx"), paths)
+    assert caught.value.kind is Kind.INPUT
+    assert "pkg/n.onnx" in caught.value.what
+
+
+def test_a_model_of_the_project(paths: Paths) -> None:
+    model = Model(name="own", licence="MIT", sha256=of_bytes(CONTENT), path="models/own.onnx")
+    with pytest.raises(ArmletError) as caught:
+        obtain(model, paths)
+    assert (caught.value.kind, caught.value.where) == (Kind.INPUT, "models/own.onnx")
+    (paths.root / "models").mkdir()
+    (paths.root / "models" / "own.onnx").write_bytes(CONTENT)
+    assert obtain(model, paths) == paths.root / "models" / "own.onnx"
+    (paths.root / "models" / "own.onnx").write_bytes(b"changed")
+    with pytest.raises(ArmletError) as caught:
+        obtain(model, paths)
+    assert of_bytes(b"changed") in caught.value.what
+
+
+def test_a_model_from_nowhere(paths: Paths) -> None:
+    with pytest.raises(ArmletError) as caught:
+        obtain(Model(name="own", licence="MIT", sha256=of_bytes(CONTENT)), paths)
+    assert caught.value.kind is Kind.INPUT

@@ -1,0 +1,78 @@
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from armlet import prune
+from armlet.spec.source_set import Skip
+
+TREE: Mapping[str, str] = {
+    "/t/cpu/conv.cc": '#include "cpu/conv.h"\nONNX_CPU_OPERATOR_KERNEL(\n  Conv, 11, Build(), Conv<float>);',
+    "/t/cpu/conv.h": '#include "cpu/conv_base.h"',
+    "/t/cpu/conv_base.h": "",
+    "/t/cpu/conv_base.cc": '#include "cpu/conv_base.h"',
+    "/t/cpu/rnn.cc": '#include "cpu/rnn_helpers.h"\nONNX_CPU_OPERATOR_KERNEL(RNN, 7, Build(), RNN);',
+    "/t/cpu/rnn_helpers.h": "",
+    "/t/cpu/rnn_helpers.cc": '#include "cpu/rnn_helpers.h"',
+    "/t/cpu/gone.cc": "// ONNX_CPU_OPERATOR_KERNEL(Conv, 1, Build(), Old);\nREGISTER_TYPED(Gone, float)",
+    "/t/cpu/factory.cc": "",
+    "/t/session/session.cc": "#include <core/public.h>",
+    "/public/core/public.h": "",
+    "/t/core/public.cc": "",
+}
+TARGETS = {
+    prune.PROVIDER_TARGET: [
+        "/t/cpu/conv.cc",
+        "/t/cpu/conv_base.cc",
+        "/t/cpu/rnn.cc",
+        "/t/cpu/rnn_helpers.cc",
+        "/t/cpu/gone.cc",
+        "/t/cpu/factory.cc",
+        "/t/core/public.cc",
+    ],
+    "onnxruntime_session": ["/t/session/session.cc"],
+    "re2": ["/re2/re2.cc"],
+}
+
+
+def needed(alive: set[str], always: tuple[str, ...] = ()) -> frozenset[str]:
+    return prune.provider_sources_needed(
+        TARGETS,
+        known=frozenset({"Conv", "RNN", "Gone"}),
+        alive=frozenset(alive),
+        read=TREE.get,
+        include_roots=("/t", "/public"),
+        always=always,
+    )
+
+
+def test_a_surviving_kernel_keeps_its_source_and_what_its_headers_lead_to() -> None:
+    assert {"/t/cpu/conv.cc", "/t/cpu/conv_base.cc"} <= needed({"Conv"})
+
+
+def test_a_source_none_of_whose_kernels_survive_goes_and_its_helpers_with_it() -> None:
+    assert not {"/t/cpu/rnn.cc", "/t/cpu/rnn_helpers.cc"} & needed({"Conv"})
+    assert {"/t/cpu/rnn.cc", "/t/cpu/rnn_helpers.cc"} <= needed({"RNN"})
+
+
+def test_a_registration_in_a_comment_keeps_nothing() -> None:
+    assert "/t/cpu/gone.cc" not in needed({"Conv"})
+
+
+def test_another_targets_public_header_keeps_its_implementation() -> None:
+    assert "/t/core/public.cc" in needed(set())
+
+
+def test_the_table_keeps_what_no_header_leads_to() -> None:
+    assert "/t/cpu/factory.cc" not in needed({"Conv"})
+    assert "/t/cpu/factory.cc" in needed({"Conv"}, (r"/factory\.cc$",))
+
+
+def test_a_typed_registration_macro_is_recognised() -> None:
+    text = "REG_ELEMENTWISE_TYPED_KERNEL(Add, 14, float, Add);\n#define REGISTER_X(T) x\nREGISTER_X(int)"
+    assert prune.registered_operators(text, frozenset({"Add", "Sub"})) == {"Add"}
+
+
+def test_a_table_leaves_sources_out_by_target_unless_an_operator_needs_them() -> None:
+    rules = (Skip(targets="re2", unless=("Gone",)), Skip(targets="onnx.*session", sources="absent"))
+    assert prune.skipped(TARGETS, rules, alive=frozenset({"Conv"})) == {"/re2/re2.cc"}
+    assert prune.skipped(TARGETS, rules, alive=frozenset({"Gone"})) == frozenset()
