@@ -66,6 +66,8 @@ def doctor(_context: Any, fix: bool = False, yes: bool = False) -> None:
 
 @task(
     positional=["sku"],
+    # -h would become short for --shell-on-fail.
+    auto_shortflags=False,
     help={
         "sku": _SKU,
         "shell-on-fail": "open a shell in the container of a step that fails",
@@ -150,14 +152,28 @@ def sources_fetch(_context: Any, set: str = "") -> None:
     cli.show("\n".join(str(path) for path in files))
 
 
-@task(name="lock", positional=["set"], help={"set": "name of a file in recipes/sources, without .yaml"})
+@task(
+    name="lock",
+    positional=["set"],
+    iterable=["version", "debian"],
+    help={
+        "set": "name of a file in recipes/sources, without .yaml",
+        "new": "write a new set for this version of ONNX Runtime, after the one named",
+        "version": "with --new: <component>=<version>, once for each component that changes",
+        "debian": "with --new: <component>=<pool path>, where the path is not the old one with the new version",
+    },
+)
 @edge
-def sources_lock(_context: Any, set: str) -> None:
-    """Writes hashes, sizes and licences of a source set's components into its file."""
+def sources_lock(_context: Any, set: str, new: str = "", version: Any = None, debian: Any = None) -> None:
+    """Writes hashes and sizes of a source set's components into its file, or makes a new set after it."""
     from armlet.fetch import lock
 
     with cli.run("sources-lock") as (paths, emit):
-        lock.lock(paths, set, emit)
+        if new:
+            written = lock.lock_new(paths, set, lock.Change.of(new, versions=version, debian=debian), emit)
+        else:
+            written = lock.lock(paths, set, emit)
+    cli.show(str(written))
 
 
 @task(name="image", help={"toolchain": _TOOLCHAIN, "verbose": _VERBOSE})

@@ -36,7 +36,7 @@ def main(root: str, *words: str) -> NoReturn:
     # A polite end (a CI's time limit, a shutdown) cleans up just as Ctrl-C does.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     # --write-pyc: Invoke would otherwise have every start compile our modules anew.
-    sys.exit(invoke("--search-root", root, "--write-pyc", *words))
+    sys.exit(invoke("--search-root", root, "--write-pyc", *help_first(words)))
 
 
 def invoke(*words: str) -> int:
@@ -53,6 +53,12 @@ def invoke(*words: str) -> int:
     except KeyboardInterrupt:
         return Kind.INTERRUPTED
     return 0
+
+
+def help_first(words: tuple[str, ...]) -> tuple[str, ...]:
+    """``build --help`` as Invoke wants it: ``--help build`` (it would take the flag for the name of a SKU)."""
+    asked = {"--help", "-h"} & {*words}
+    return ("--help", words[0]) if asked and not words[0].startswith("-") else words
 
 
 def edge(body: Callable[P, None]) -> Callable[P, None]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -13,6 +12,7 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from armlet.errors import ArmletError, Kind
+from armlet.files import write_whole
 from armlet.paths import Paths
 from armlet.recipes import SKUS, SOURCE_SETS, TOOLCHAINS, Shelf, Table, load_operators, misnamed, operators_file
 from armlet.rules import Case, check
@@ -232,7 +232,7 @@ def new_sku(
         text = text[:start] + _plain(value) + text[end:]
     _resolve(paths, name, parse(text, file=f"{SKUS.folder}/{name}.yaml"))
     target = SKUS.path(paths, name)
-    _write_whole(target, text)
+    write_whole(target, text.encode())
     return target
 
 
@@ -255,20 +255,3 @@ def _check_new_name(paths: Paths, name: str) -> None:
 def _plain(value: str) -> str:
     """The text as YAML: in quotes only where YAML would read a number or a truth value."""
     return value if parse(f"key: {value}", file="").get("key") == value else json.dumps(value)
-
-
-def _write_whole(target: Path, text: str) -> None:
-    part = target.with_name(f".{target.name}.{os.getpid()}")
-    try:
-        with part.open("x", encoding="utf-8", newline="\n") as stream:
-            stream.write(text)
-            stream.flush()
-            os.fsync(stream.fileno())
-        part.replace(target)
-    except OSError as error:
-        hint = "check the permissions of the folder, and the space on its disk"
-        raise ArmletError(
-            f"cannot be written: {error.strerror}", hint=hint, kind=Kind.HOST, where=str(target)
-        ) from error
-    finally:
-        part.unlink(missing_ok=True)

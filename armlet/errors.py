@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from enum import IntEnum
 from pathlib import Path
 from typing import final
@@ -44,3 +45,19 @@ class ArmletError(Exception):
         if self.log is not None:
             lines.append(f"  log: {self.log}")
         return "\n".join(lines)
+
+
+def host_error(error: OSError, place: Path) -> ArmletError:
+    """The clear form of an operating system error: what failed, where, and what mends it."""
+    hints = {
+        errno.ENOSPC: "free some space, or point ARMLET_CACHE at a larger disk",
+        errno.EDQUOT: "your disk quota is used up: free some space, or point ARMLET_CACHE elsewhere",
+        errno.EACCES: "make the folder writable for this user, or point ARMLET_CACHE elsewhere",
+        errno.EROFS: "the file system is read-only: point ARMLET_CACHE elsewhere",
+    }
+    return ArmletError(
+        f"cannot write: {error.strerror or error}",
+        where=str(error.filename or place),
+        hint=hints.get(error.errno or 0, "see docs/troubleshooting.md"),
+        kind=Kind.HOST,
+    )

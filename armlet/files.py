@@ -6,7 +6,7 @@ import os
 import tempfile
 from pathlib import Path
 
-from armlet.store import host_error
+from armlet.errors import host_error
 
 
 def write_whole(target: Path, data: bytes) -> None:

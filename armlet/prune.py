@@ -15,6 +15,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import PurePosixPath
 
+from armlet.spec.cpu import Feature
 from armlet.spec.source_set import Skip
 
 Read = Callable[[str], "str | None"]
@@ -98,12 +99,18 @@ def _reachable(starts: Iterable[str], candidates: frozenset[str], read: Read, ro
     return frozenset(seen & candidates)
 
 
-def skipped(targets: Mapping[str, Sequence[str]], rules: Iterable[Skip], *, alive: frozenset[str]) -> frozenset[str]:
-    """The sources that the version's table leaves out, given the operators whose registrations survive."""
+def skipped(
+    targets: Mapping[str, Sequence[str]],
+    rules: Iterable[Skip],
+    *,
+    alive: frozenset[str],
+    features: frozenset[Feature],
+) -> frozenset[str]:
+    """The sources that the version's table leaves out, given the surviving operators and the core's extensions."""
     return frozenset(
         source
         for rule in rules
-        if not alive.intersection(rule.unless)
+        if not alive.intersection(rule.unless) and not features.intersection(rule.unless_cpu)
         for target, sources in targets.items()
         if re.fullmatch(rule.targets, target)
         for source in sources

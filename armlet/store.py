@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import fcntl
 import os
 import shutil
@@ -12,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from armlet.errors import ArmletError, Kind
+from armlet.errors import host_error
 from armlet.events import Note, Sink
 
 
@@ -108,19 +107,3 @@ def replace_tree(source: Path, target: Path) -> None:
             raise
     except OSError as error:
         raise host_error(error, target) from error
-
-
-def host_error(error: OSError, place: Path) -> ArmletError:
-    """The clear form of an operating system error: what failed, where, and what mends it."""
-    hints = {
-        errno.ENOSPC: "free some space, or point ARMLET_CACHE at a larger disk",
-        errno.EDQUOT: "your disk quota is used up: free some space, or point ARMLET_CACHE elsewhere",
-        errno.EACCES: "make the folder writable for this user, or point ARMLET_CACHE elsewhere",
-        errno.EROFS: "the file system is read-only: point ARMLET_CACHE elsewhere",
-    }
-    return ArmletError(
-        f"cannot write: {error.strerror or error}",
-        where=str(error.filename or place),
-        hint=hints.get(error.errno or 0, "see docs/troubleshooting.md"),
-        kind=Kind.HOST,
-    )

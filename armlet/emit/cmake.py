@@ -79,8 +79,10 @@ set(CMAKE_FIND_ROOT_PATH_MODE_PACKAGE ONLY)
 def compile_flags(resolved: Resolved) -> tuple[str, ...]:
     """Flags of every C, C++ and assembler file."""
     maps = (f"-ffile-prefix-map={path}={name}" for path, name in MAPPED.items())
+    # Patch 0004: half-precision kernels would stop such a core as soon as the library is loaded.
+    kernels = () if "fp16" in resolved.cpu.features else ("-DMLAS_NO_F16VEC",)
     # -g1: function names and line tables are what a crash report needs, at a fraction of full debug information.
-    return (*resolved.cpu.flags, *maps, "-g1", "-ffunction-sections", "-fdata-sections")
+    return (*resolved.cpu.flags, *maps, *kernels, "-g1", "-ffunction-sections", "-fdata-sections")
 
 
 def definitions(resolved: Resolved) -> dict[str, str]:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import requests
 
-from armlet.errors import ArmletError, Kind
+from armlet.errors import ArmletError, Kind, host_error
 from armlet.events import Note, Progress, Sink
 from armlet.fetch.download import disk_full, download, verify
 from armlet.fetch.places import Place, Places, cache_path, shown
@@ -23,7 +23,6 @@ from armlet.fetch.wanted import Wanted
 from armlet.fetch.wheels import download_wheel
 from armlet.process import HostRunner, Runner
 from armlet.spec.toolchain import Wheel
-from armlet.store import host_error
 
 
 def fetch(

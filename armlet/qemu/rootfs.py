@@ -11,12 +11,12 @@ import tempfile
 from pathlib import Path
 
 from armlet import digest
-from armlet.errors import Kind
+from armlet.errors import Kind, host_error
 from armlet.events import Note, Sink, silent
 from armlet.paths import Paths
 from armlet.process import Command, HostRunner, Runner, checked
 from armlet.steps.rootfs import MIRROR_VARIABLE, ca_bundle, debian_mirror
-from armlet.store import host_error, remove_tree
+from armlet.store import remove_tree
 
 PACKAGES = ("python3-minimal", "libpython3-stdlib", "python3-numpy")
 

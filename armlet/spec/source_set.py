@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field, StringConstraints, model_validator
 
 from armlet.spec.base import Name, Sha256, Spec, Version
+from armlet.spec.cpu import Feature
 
 _PART = r"(\.?[^\s/.][^\s/]*|\.\.[^\s/]+)"
 RELATIVE_PATH = rf"^{_PART}(/{_PART})*$"
@@ -68,6 +69,8 @@ class Skip(Spec):
     sources: Pattern = "."
     unless: tuple[str, ...] = ()
     """Operators that need these sources: they stay when the SKU keeps one of them."""
+    unless_cpu: tuple[Feature, ...] = ()
+    """ISA extensions that these sources are for: they stay when the SKU's core has one of them."""
 
 
 class Acceleration(Spec):

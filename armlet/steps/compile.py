@@ -176,7 +176,7 @@ def _dropped(work: Work, build: Path, targets: Mapping[str, list[str]]) -> list[
         always=hints.keep,
     )
     unused = frozenset(targets[prune.PROVIDER_TARGET]) - needed
-    return sorted(unused | prune.skipped(targets, hints.skip, alive=alive))
+    return sorted(unused | prune.skipped(targets, hints.skip, alive=alive, features=work.resolved.cpu.features))
 
 
 def _on_host(path: str, build: Path, work: Work) -> Path:

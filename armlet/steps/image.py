@@ -5,12 +5,10 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
-import stat
 import tempfile
-import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -19,9 +17,9 @@ import jinja2
 from armlet import digest
 from armlet.config import Resolved
 from armlet.engine import Engine
-from armlet.errors import ArmletError, Kind
+from armlet.errors import Kind
 from armlet.events import Event, Line, Sink
-from armlet.fetch import Places, fetch, from_wheel
+from armlet.fetch import Places, fetch, from_wheel, unpack
 from armlet.files import write_whole
 from armlet.paths import Paths
 from armlet.process import Command, HostRunner, Runner, checked, interactive
@@ -136,7 +134,7 @@ def _build(toolchain: Toolchain, tag: str, paths: Paths, engine: Engine, emit: S
         }
         for wheel, archive in zip(toolchain.wheels, wheels, strict=True):
             folder = Path(unpacked) / wheel.project
-            unpack_wheel(archive, folder)
+            unpack(archive, folder)
             context |= {
                 f"wheels/{wheel.project}/{path.relative_to(folder).as_posix()}": path
                 for path in folder.rglob("*")
@@ -176,31 +174,6 @@ def _lines(runner: Runner, *argv: str) -> list[str]:
 
     checked(runner, Command(argv=argv), what="the toolchain image is not usable", kind=Kind.BUILD, emit=collect)
     return lines
-
-
-def unpack_wheel(wheel: Path, folder: Path) -> None:
-    """Unpacks a wheel, keeping which files may be executed (``zipfile`` alone drops that).
-
-    Raises:
-        ArmletError: it is no wheel, or a member would land outside of ``folder``.
-    """
-    try:
-        with zipfile.ZipFile(wheel) as archive:
-            for member in archive.infolist():
-                if member.is_dir():
-                    continue
-                name = PurePosixPath(member.filename)
-                if name.is_absolute() or ".." in name.parts:
-                    raise zipfile.BadZipFile(f"member {member.filename} leaves the folder")
-                path = Path(archive.extract(member, folder))
-                path.chmod(0o755 if (member.external_attr >> 16) & stat.S_IXUSR else 0o644)
-    except zipfile.BadZipFile as error:
-        raise ArmletError(
-            f"not a sound wheel: {error}",
-            hint="check its sha256 in the toolchain's file",
-            kind=Kind.INPUT,
-            where=str(wheel),
-        ) from error
 
 
 def _recorded(record: Path) -> ImageInfo | None:

@@ -13,7 +13,9 @@ import pytest
 from tests.conftest import ROOT
 
 LAYERS: tuple[frozenset[str], ...] = (
-    frozenset({"armlet", "armlet.errors", "armlet.events", "armlet.digest", "armlet.paths", "armlet.jobs"}),
+    frozenset(
+        {"armlet", "armlet.errors", "armlet.events", "armlet.digest", "armlet.files", "armlet.paths", "armlet.jobs"}
+    ),
     frozenset({"armlet.spec"}),
     frozenset(
         {
@@ -36,7 +38,7 @@ LAYERS: tuple[frozenset[str], ...] = (
             "armlet.yamlfile",
         }
     ),
-    frozenset({"armlet.engine", "armlet.fetch", "armlet.files", "armlet.store"}),
+    frozenset({"armlet.engine", "armlet.fetch", "armlet.store"}),
     frozenset(
         {
             "armlet.doctor",

@@ -252,3 +252,18 @@ def test_nothing_to_show_prints_nothing(capsys: pytest.CaptureFixture[str]) -> N
 def test_the_bootstrap_is_executable(root: Path) -> None:
     assert os.access(root / "inv", os.X_OK)
     assert HostRunner().run(Command(argv=("sh", "-n", str(root / "inv")))).code == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (("build", "--help"), ("--help", "build")),
+        (("build", "x", "-h"), ("--help", "build")),
+        (("--help",), ("--help",)),
+        (("--help", "build"), ("--help", "build")),
+        (("build", "x"), ("build", "x")),
+        ((), ()),
+    ],
+)
+def test_help_may_be_asked_for_after_the_task(words: tuple[str, ...], expected: tuple[str, ...]) -> None:
+    assert cli.help_first(words) == expected

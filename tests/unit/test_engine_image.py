@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 from types import SimpleNamespace
@@ -226,32 +225,3 @@ class TestBootstrap:
             rootfs.bootstrap(suite="bookworm", out=tmp_path / "x.tar", emit=silent, runner=Failing())
         assert caught.value.kind is Kind.HOST
         assert "uidmap" in caught.value.hint
-
-
-class TestWheels:
-    def test_programs_stay_programs(self, tmp_path: Path) -> None:
-        wheel = tmp_path / "a.whl"
-        with zipfile.ZipFile(wheel, "w") as archive:
-            for name, mode in (("cmake/data/bin/cmake", 0o100755), ("cmake/__init__.py", 0o100644)):
-                member = zipfile.ZipInfo(name)
-                member.external_attr = mode << 16
-                archive.writestr(member, "content")
-        image.unpack_wheel(wheel, tmp_path / "out")
-        assert (tmp_path / "out/cmake/data/bin/cmake").stat().st_mode & 0o777 == 0o755
-        assert (tmp_path / "out/cmake/__init__.py").stat().st_mode & 0o777 == 0o644
-
-    @pytest.mark.parametrize("member", ["../outside", "/outside", "a/../../outside"])
-    def test_a_member_that_leaves_the_folder_is_refused(self, tmp_path: Path, member: str) -> None:
-        wheel = tmp_path / "a.whl"
-        with zipfile.ZipFile(wheel, "w") as archive:
-            archive.writestr(member, "content")
-        with pytest.raises(ArmletError) as caught:
-            image.unpack_wheel(wheel, tmp_path / "out")
-        assert caught.value.kind is Kind.INPUT
-        assert not (tmp_path / "outside").exists()
-
-    def test_what_is_no_archive_is_refused(self, tmp_path: Path) -> None:
-        wheel = tmp_path / "a.whl"
-        wheel.write_bytes(b"not a zip")
-        with pytest.raises(ArmletError):
-            image.unpack_wheel(wheel, tmp_path / "out")

@@ -2,7 +2,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+import pytest
+
 from armlet import prune
+from armlet.spec.cpu import Feature
 from armlet.spec.source_set import Skip
 
 TREE: Mapping[str, str] = {
@@ -72,7 +75,22 @@ def test_a_typed_registration_macro_is_recognised() -> None:
     assert prune.registered_operators(text, frozenset({"Add", "Sub"})) == {"Add"}
 
 
-def test_a_table_leaves_sources_out_by_target_unless_an_operator_needs_them() -> None:
-    rules = (Skip(targets="re2", unless=("Gone",)), Skip(targets="onnx.*session", sources="absent"))
-    assert prune.skipped(TARGETS, rules, alive=frozenset({"Conv"})) == {"/re2/re2.cc"}
-    assert prune.skipped(TARGETS, rules, alive=frozenset({"Gone"})) == frozenset()
+RULES = (
+    Skip(targets="re2", unless=("Gone",)),
+    Skip(targets="onnx.*session", sources="session", unless_cpu=("fp16",)),
+    Skip(targets="onnx.*", sources="absent"),
+)
+
+
+@pytest.mark.parametrize(
+    ("alive", "features", "left_out"),
+    [
+        ({"Conv"}, set(), {"/re2/re2.cc", "/t/session/session.cc"}),
+        ({"Conv", "Gone"}, set(), {"/t/session/session.cc"}),
+        ({"Conv"}, {"fp16"}, {"/re2/re2.cc"}),
+    ],
+)
+def test_a_table_leaves_sources_out_unless_an_operator_or_the_core_needs_them(
+    alive: set[str], features: set[Feature], left_out: set[str]
+) -> None:
+    assert prune.skipped(TARGETS, RULES, alive=frozenset(alive), features=frozenset(features)) == left_out

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from armlet.errors import ArmletError, Kind
+from armlet.errors import ArmletError, Kind, host_error
 from armlet.events import Note, silent
-from armlet.store import Store, host_error, replace_tree
+from armlet.store import Store, replace_tree
 
 ID = "a" * 64
 
