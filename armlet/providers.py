@@ -47,12 +47,18 @@ class ProviderRow:
     """CMake cache variables, given the weakest core."""
     exports: tuple[str, ...] = ()
     """Functions it adds to the library's dynamic symbols (``core/providers/<name>/symbols.txt``)."""
+    exporting: tuple[str, ...] = ()
+    """Where they are defined: ``<CMake target>=<source below onnxruntime/>``."""
 
 
 PROVIDERS: dict[str, ProviderRow] = {
     "cpu": ProviderRow(
         ort_name="CPUExecutionProvider",
         exports=("OrtGetApiBase", "OrtSessionOptionsAppendExecutionProvider_CPU"),
+        exporting=(
+            "onnxruntime_session=core/session/onnxruntime_c_api.cc",
+            "onnxruntime_providers=core/providers/cpu/cpu_provider_factory.cc",
+        ),
     ),
     "xnnpack": ProviderRow(ort_name="XnnpackExecutionProvider", definitions=_xnnpack_definitions),
 }

@@ -103,6 +103,7 @@ def definitions(resolved: Resolved) -> dict[str, str]:
         **_COMMON,
         **_FLAVORS[runtime.flavor],
         **providers,
+        "ARMLET_EXPORTING": ";".join(one for provider in runtime.providers for one in PROVIDERS[provider].exporting),
         **components,
         "CMAKE_C_FLAGS": flags,
         "CMAKE_CXX_FLAGS": flags,

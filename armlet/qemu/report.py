@@ -57,7 +57,7 @@ class SmokeReport:
 
 
 def _render_trial(trial: Trial) -> str:
-    lines = [f"{trial.model} ({trial.conversion}; {f'NumPy {trial.numpy}' if trial.numpy else 'no NumPy'})"]
+    lines = [f"{trial.model} ({trial.conversion}; {'with' if trial.with_numpy else 'without'} NumPy)"]
     if trial.refused:
         return "\n".join([*lines, f"  refused: {trial.refused}"])
     samples = [

@@ -37,7 +37,7 @@ def _run(work: Work) -> None:
     needed: Needed = {}
     for model in runtime.operators.models:
         path = models.obtain(model, work.paths, work.emit)
-        add(needed, operators.required(path, providers=runtime.providers))
+        add(needed, operators.required(path, providers=runtime.providers, shapes=model.inputs))
     add(needed, allowed(runtime.operators.allow))
     (work.out / "operators.config").write_text(reduced_config(needed))
     listing = {

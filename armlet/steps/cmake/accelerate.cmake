@@ -3,6 +3,7 @@
 # ARMLET_PRUNE  file with one absolute source path a line: left out of whichever target lists it
 # ARMLET_UNITY  list of <target>=<batch size>: compiled in batches
 # ARMLET_APART  file with one absolute source path a line: never part of a batch
+# ARMLET_EXPORTING  list of <target>=<source below onnxruntime/>: where the C API's entry points are defined
 
 function(armlet_targets_below directory result)
   get_property(found DIRECTORY "${directory}" PROPERTY BUILDSYSTEM_TARGETS)
@@ -62,6 +63,17 @@ function(armlet_lift_microkernel_flag)
   target_compile_options(microkernels-prod PRIVATE -fno-math-errno)
 endfunction()
 
+# Everything is compiled hidden, and the header's ORT_EXPORT says nothing on Linux: a version script can hide what is
+# visible, and cannot show what is hidden. Flags of their own also keep these sources out of every batch.
+function(armlet_show_entry_points)
+  foreach(pair IN LISTS ARMLET_EXPORTING)
+    string(REPLACE "=" ";" pair "${pair}")
+    list(POP_FRONT pair target source)
+    set_property(SOURCE "${ONNXRUNTIME_ROOT}/${source}" TARGET_DIRECTORY ${target}
+      APPEND PROPERTY COMPILE_OPTIONS -fvisibility=default)
+  endforeach()
+endfunction()
+
 function(armlet_accelerate)
   file(STRINGS "${ARMLET_PRUNE}" dropped)
   file(STRINGS "${ARMLET_APART}" apart)
@@ -72,6 +84,7 @@ function(armlet_accelerate)
       armlet_prune(${target} "${dropped}")
     endif()
   endforeach()
+  armlet_show_entry_points()
   if(TARGET microkernels-prod)
     armlet_lift_microkernel_flag()
   endif()
@@ -80,8 +93,7 @@ function(armlet_accelerate)
   set_property(TARGET onnxruntime PROPERTY LINK_FLAGS_RELEASE "")
   foreach(pair IN LISTS ARMLET_UNITY)
     string(REPLACE "=" ";" pair "${pair}")
-    list(GET pair 0 target)
-    list(GET pair 1 size)
+    list(POP_FRONT pair target size)
     if(TARGET ${target})
       set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE ${size})
       foreach(source IN LISTS apart)

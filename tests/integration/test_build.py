@@ -1,0 +1,121 @@
+"""A real build: what it leaves, what a second one does, and what an interrupted one leaves."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from armlet import elf, pipeline
+from armlet.config import resolve
+from armlet.engine import LABEL
+from armlet.events import Event, StepDone, StepStarted, silent
+from armlet.manifest import read_manifest
+from armlet.paths import Paths
+from armlet.pipeline import BuildReport
+
+pytestmark = [pytest.mark.build, pytest.mark.docker, pytest.mark.timeout(5400)]
+
+SKU = "demo-a53"
+
+
+@pytest.fixture(scope="module")
+def built(root: Path) -> BuildReport:
+    return pipeline.build(Paths.of(root), SKU, silent)
+
+
+def library(built: BuildReport) -> Path:
+    (found,) = built.dist.glob("armlet-runtime-*/lib/libonnxruntime.so.1.21.0")
+    return found
+
+
+def test_the_library_is_for_the_target_and_hardened(built: BuildReport) -> None:
+    facts = elf.read(library(built).read_bytes(), name="libonnxruntime.so")
+    assert (facts.machine, facts.bits, facts.soname) == ("EM_AARCH64", 64, "libonnxruntime.so.1")
+    assert facts.search_paths == ()
+    assert facts.relro == "full"
+    assert facts.stripped
+    assert "libstdc++.so.6" not in facts.needed
+
+
+def test_every_gate_is_passed_and_passes_again_on_what_was_delivered(built: BuildReport, root: Path) -> None:
+    again = pipeline.gates(Paths.of(root), SKU)
+    assert [gate.name for gate in again if not gate.ok] == []
+    assert [gate.name for gate in built.gates] == [gate.name for gate in again]
+
+
+def test_the_manifest_states_the_contract(built: BuildReport, root: Path) -> None:
+    resolved = resolve(Paths.of(root), SKU)
+    manifest = read_manifest(built.dist / "runtime.json")
+    assert manifest.build_id == built.build_id
+    assert manifest.providers == ("xnnpack", "cpu")
+    assert manifest.operators is not None
+    asked = {name for allow in resolved.sku.runtime.operators.allow for name in allow.operators if ":" not in name}
+    assert asked <= manifest.operators["ai.onnx"].keys()
+    # Not asked for, and so not there; the layout transformation brings its own few.
+    assert "LSTM" not in manifest.operators["ai.onnx"]
+    assert "Squeeze" in manifest.operators["ai.onnx"]
+
+
+def test_an_unchanged_build_runs_nothing_and_needs_no_engine(
+    built: BuildReport, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DOCKER_HOST", "unix:///nowhere/docker.sock")
+    events: list[Event] = []
+    again = pipeline.build(Paths.of(root), SKU, events.append)
+    assert [event for event in events if isinstance(event, StepStarted)] == []
+    assert all(event.cached for event in events if isinstance(event, StepDone))
+    assert again.build_id == built.build_id
+
+
+def waited(condition: Callable[[], bool], seconds: float) -> bool:
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        if condition():
+            return True
+        time.sleep(0.2)
+    return condition()
+
+
+def containers() -> list[str]:
+    import docker
+
+    client = docker.from_env()
+    try:
+        return [found.name or "" for found in client.containers.list(all=True, filters={"label": LABEL})]
+    finally:
+        client.close()
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=lambda number: number.name)
+def test_an_interrupted_build_leaves_no_container_and_no_output(
+    built: BuildReport, root: Path, tmp_path: Path, number: signal.Signals
+) -> None:
+    cache = tmp_path / "cäche with space"
+    cache.mkdir()
+    (cache / "downloads").symlink_to(Paths.of(root).downloads)
+    before = set(containers())
+    process = subprocess.Popen(
+        [root / "inv", "build", "--sku", SKU],
+        env={**os.environ, "ARMLET_CACHE": str(cache)},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        cwd=tmp_path,
+        start_new_session=True,
+    )
+    try:
+        assert waited(lambda: any("[1/" in path.read_text() for path in cache.glob("work/*/compile.log")), 300)
+        process.send_signal(number)
+        output, _ = process.communicate(timeout=60)
+    finally:
+        process.kill()
+    assert process.returncode == 130, output.decode()
+    assert set(containers()) <= before
+    assert [path.name for path in (cache / "artifacts").iterdir() if path.name.startswith(".staging")] == []
+    assert len(list(cache.glob("work/*/build/build.ninja"))) == 1, "the half-done compile is kept for the next run"
