@@ -117,8 +117,7 @@ def _engine(facts: Facts) -> Lack | None:
 
 
 _KEYRING = "/usr/share/keyrings/debian-archive-keyring.gpg"
-_FONT = "/usr/share/fonts/truetype/dejavu/DejaVuSans.ttf"
-FILES = (_KEYRING, _FONT)
+FILES = (_KEYRING,)
 PROGRAMS = (
     "docker",
     "dockerd",
@@ -128,7 +127,6 @@ PROGRAMS = (
     "podman",
     "qemu-aarch64",
     "qemu-aarch64-static",
-    "xz",
 )
 """What a survey must look for, so that the checks below can judge."""
 
@@ -157,8 +155,6 @@ CHECKS: tuple[Check, ...] = (
         judge=_program(("qemu-aarch64-static", "qemu-aarch64"), "qemu-user-static"),
     ),
     Check(name="patch", why="applies our patches to the sources", judge=_program(("patch",), "patch")),
-    Check(name="xz", why="unpacks sources", judge=_program(("xz",), "xz-utils")),
-    Check(name="fonts", why="the demo draws text", judge=_file(_FONT, "fonts-dejavu-core")),
     Check(
         name="disk",
         why="sources, images and compiler caches",
