@@ -26,6 +26,8 @@ STEPS: tuple[Step, ...] = (sources.STEP, image.STEP, operators.STEP, compile_ste
 # Names the build that dist/<sku>/ holds, so that an unchanged one is not copied again.
 _STAMP = ".build-id"
 
+_KEPT_SECONDS = 7 * 24 * 3600
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepReport:
@@ -63,6 +65,7 @@ def build(paths: Paths, sku: str, emit: Sink, options: Options | None = None) ->
     emit(PlanReady(sku=sku, steps=tuple((step.name, step.id) for step in planned)))
     store = Store(paths.artifacts)
     store.sweep()
+    _sweep_work(paths.work)
     reports = _run_all(planned, resolved, paths, store, emit, options or Options())
     build_id = planned[-1].id
     dist = paths.dist(sku)
@@ -151,6 +154,14 @@ def _deliver(output: Path, build_id: str, dist: Path) -> None:
         return
     replace_tree(output, dist)
     stamp.write_text(build_id)
+
+
+def _sweep_work(folder: Path) -> None:
+    """Removes half-done steps that nobody came back to."""
+    if folder.is_dir():
+        for scratch in folder.iterdir():
+            if time.time() - scratch.stat().st_mtime > _KEPT_SECONDS:
+                remove_tree(scratch)
 
 
 def _available_bytes() -> int:

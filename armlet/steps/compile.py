@@ -5,14 +5,15 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 from typing import Any
 
 from armlet import digest, prune, registrations
 from armlet.config import Resolved
 from armlet.emit import cmake
-from armlet.engine import ContainerRunner, Mount
+from armlet.engine import Mount
 from armlet.process import Command
 from armlet.reproducible import EPOCH
 from armlet.steps import image
@@ -21,8 +22,14 @@ from armlet.steps.inside import NINJA_STATUS, run
 
 REVISION = 1
 
+Do = Callable[..., None]
+"""Runs one command, given as its words, and raises ``ArmletError`` where it fails."""
+
 HELPERS = Path(__file__).parent / "cmake"
 _HELPERS_INSIDE = "/armlet"
+MEASURED = ("python3", f"{_HELPERS_INSIDE}/measured.py")
+"""Put before the name of a report and a command: runs the command and writes what it cost."""
+
 _CONFIG = "operators.config"
 _CCACHE_SIZE = "8G"
 
@@ -50,13 +57,30 @@ def _facts(resolved: Resolved) -> Mapping[str, Any]:
         "definitions": cmake.definitions(resolved),
         "toolchain_file": cmake.toolchain_file(resolved),
         "acceleration": resolved.source_set.acceleration.model_dump(mode="json"),
-        "helpers": digest.of_files((path for path in HELPERS.rglob("*") if path.is_file()), root=HELPERS),
+        "helpers": digest.of_files(
+            (path for path in HELPERS.rglob("*") if path.is_file() and path.suffix != ".pyc"), root=HELPERS
+        ),
         "epoch": EPOCH,
     }
 
 
 def _run(work: Work) -> None:
     build = work.scratch / "build"
+    with container(work, build) as do:
+        compile_all(work, build, do)
+    library = f"libonnxruntime.so.{work.resolved.source_set.version}"
+    shutil.copy(build / library, work.out / library)
+    shutil.copy(build / "onnxruntime.map", work.out / "onnxruntime.map")
+    for file in _REGISTRATION_FILES:
+        target = work.out / "reduced" / PurePosixPath(file).name
+        target.parent.mkdir(exist_ok=True)
+        shutil.copy(_on_host(f"{_REDUCED}/{file}", build, work), target)
+    (work.out / "compile.json").write_bytes(digest.canonical_json(json.loads((build / "cost.json").read_text())))
+
+
+@contextmanager
+def container(work: Work, build: Path, **environment: str) -> Iterator[Do]:
+    """The build's container, with ``build`` prepared and mounted; yields what runs a command in it."""
     build.mkdir(parents=True, exist_ok=True)
     work.paths.ccache.mkdir(parents=True, exist_ok=True)
     shutil.copy(work.inputs["operators"] / _CONFIG, build / _CONFIG)
@@ -68,26 +92,37 @@ def _run(work: Work) -> None:
         Mount(source=build, target=cmake.BUILD),
         Mount(source=work.paths.ccache, target="/ccache"),
     )
+    log = work.scratch / "compile.log"
     name = f"armlet-compile-{work.id[:12]}"
     with work.engine.container(image=info.tag, mounts=mounts, name=name, workdir=cmake.BUILD) as runner:
-        _compile(work, build, runner)
-    library = f"libonnxruntime.so.{work.resolved.source_set.version}"
-    shutil.copy(build / library, work.out / library)
-    shutil.copy(build / "onnxruntime.map", work.out / "onnxruntime.map")
-    for file in _REGISTRATION_FILES:
-        target = work.out / "reduced" / PurePosixPath(file).name
-        target.parent.mkdir(exist_ok=True)
-        shutil.copy(_on_host(f"{_REDUCED}/{file}", build, work), target)
-    (work.out / "compile.json").write_bytes(digest.canonical_json(json.loads((build / "cost.json").read_text())))
+
+        def do(*argv: str) -> None:
+            env = {**_environment(work), **environment}
+            command = Command(argv=argv, env=env, cwd=PurePosixPath(cmake.BUILD))
+            run(runner, command, log=log, emit=work.emit, shell_on_fail=work.shell_on_fail)
+
+        yield do
 
 
-def _compile(work: Work, build: Path, runner: ContainerRunner) -> None:
-    log = work.scratch / "compile.log"
+def compile_all(work: Work, build: Path, do: Do) -> None:
+    """Configures, leaves out what is not needed, compiles and links; what it cost is in ``cost.json``."""
+    targets = configure_plainly(work, build, do)
+    hints = work.resolved.source_set.acceleration
+    dropped = _dropped(work, build, targets)
+    apart = [source for sources in targets.values() for source in sources if prune.matches(source, hints.apart)]
+    _write_lists(build, pruned=dropped, apart=apart)
+    do(*_configure(work.resolved, batches=hints.batches))
+    do("ccache", "--zero-stats", f"--max-size={_CCACHE_SIZE}")
+    do(*MEASURED, f"{cmake.BUILD}/cost.json", "ninja", "-j", str(work.jobs), "onnxruntime")
+    do("ccache", "--show-stats")
 
-    def do(*argv: str) -> None:
-        command = Command(argv=argv, env=_environment(work), cwd=PurePosixPath(cmake.BUILD))
-        run(runner, command, log=log, emit=work.emit, shell_on_fail=work.shell_on_fail)
 
+def configure_plainly(work: Work, build: Path, do: Do) -> dict[str, list[str]]:
+    """Reduces the operators and configures with every source in and no batches.
+
+    Returns:
+        CMake target -> its sources (paths inside the container).
+    """
     do(
         "python3",
         f"{_ORT}/tools/ci_build/reduce_op_kernels.py",
@@ -96,19 +131,9 @@ def _compile(work: Work, build: Path, runner: ContainerRunner) -> None:
         cmake.BUILD,
         "--is_extended_minimal_build_or_higher",
     )
-    # The first configuration is for learning which sources there are; nothing is compiled from it.
     _write_lists(build, pruned=(), apart=())
     do(*_configure(work.resolved, batches={}))
-    targets = _targets(build)
-    hints = work.resolved.source_set.acceleration
-    dropped = _dropped(work, build, targets)
-    apart = [source for sources in targets.values() for source in sources if prune.matches(source, hints.apart)]
-    _write_lists(build, pruned=dropped, apart=apart)
-    do(*_configure(work.resolved, batches=hints.batches))
-    do("ccache", "--zero-stats", f"--max-size={_CCACHE_SIZE}")
-    measured = ("python3", f"{_HELPERS_INSIDE}/measured.py", f"{cmake.BUILD}/cost.json")
-    do(*measured, "ninja", "-j", str(work.jobs), "onnxruntime")
-    do("ccache", "--show-stats")
+    return _targets(build)
 
 
 def _environment(work: Work) -> dict[str, str]:
@@ -132,9 +157,8 @@ def _configure(resolved: Resolved, *, batches: Mapping[str, int]) -> tuple[str, 
     )
 
 
-def _write_lists(build: Path, *, pruned: object, apart: object) -> None:
+def _write_lists(build: Path, *, pruned: Sequence[str], apart: Sequence[str]) -> None:
     for name, sources in (("prune.txt", pruned), ("apart.txt", apart)):
-        assert isinstance(sources, (list, tuple))
         (build / name).write_text("".join(f"{source}\n" for source in sources))
 
 

@@ -131,8 +131,8 @@ def strip(runner: Runner, resolved: Resolved, name: str, *, scratch: Path) -> _S
     (libc,) = do(f"{triple}-gcc", f"-print-file-name={_LIBC}")[-1:]
     do("cp", libc, _LIBC)
     release = do(f"{triple}-gcc", "-dumpversion")[-1].split(".")[0]
-    packaged = f"/usr/share/doc/libstdc++-{release}-dev-{resolved.toolchain.debian_arch}-cross/copyright"
-    do("cp", "--dereference", packaged, _COPYRIGHT)
+    packaged = f"/usr/share/doc/gcc-{release}-cross-base/copyright"
+    do("cp", packaged, _COPYRIGHT)
     compiler = do(f"{triple}-g++", "--version")[0]
     return _Stripped(
         library=scratch / name,

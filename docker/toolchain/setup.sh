@@ -34,6 +34,7 @@ if [ -s "$here/host-ca.pem" ]; then
 fi
 cat >/etc/dpkg/dpkg.cfg.d/armlet <<END
 path-exclude=/usr/share/doc/*
+path-include=/usr/share/doc/*/copyright
 path-exclude=/usr/share/info/*
 path-exclude=/usr/share/locale/*
 path-exclude=/usr/share/man/*
