@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib.util
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -24,3 +26,14 @@ def paths(tmp_path: Path) -> Paths:
     root.mkdir()
     cache.mkdir()
     return Paths(root=root, cache=cache)
+
+
+@pytest.fixture(scope="session")
+def generator() -> ModuleType:
+    """The program that makes the device package's table of the C API from its header."""
+    spec = importlib.util.spec_from_file_location("generate_api", ROOT / "device" / "tools" / "generate_api.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module

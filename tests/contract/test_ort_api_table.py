@@ -1,19 +1,16 @@
-"""The checked-in table of ONNX Runtime's C API is what the generator makes of the header."""
+"""The generator of the C API's table, and what ONNX Runtime says of the checked-in one.
+
+That the table is the header's is tested on the header of a build (``tests/integration/test_build.py``).
+"""
 
 from __future__ import annotations
 
-import hashlib
-import importlib.util
-import os
-import tarfile
 from pathlib import Path
 from types import ModuleType
 
 import pytest
 from armlet_runtime.ort import _api_table
 
-ROOT = Path(__file__).resolve().parents[2]
-SOURCE_NAME = "onnxruntime_1.21.0+dfsg.orig.tar.xz"
 # Last function of each released version, as onnxruntime_c_api.cc asserts them ("Size of version … API
 # cannot change"). They hold for every library from that version on.
 LAST_OF_VERSION = {
@@ -37,48 +34,6 @@ LAST_OF_VERSION = {
     "AddExternalInitializersFromFilesInMemory": 279,
     "SetEpDynamicOptions": 284,
 }
-
-
-def find_header() -> bytes | None:
-    """``onnxruntime_c_api.h``: named by ``$ARMLET_ORT_HEADER``, from a build, or from the download cache."""
-    if named := os.environ.get("ARMLET_ORT_HEADER"):
-        return Path(named).read_bytes()
-    built = sorted(ROOT.glob("dist/*/include/**/onnxruntime_c_api.h"))
-    if built:
-        return built[0].read_bytes()
-    cache = Path(os.environ.get("ARMLET_CACHE") or Path.home() / ".cache" / "armlet") / "downloads"
-    archives = sorted(path for path in cache.glob(f"**/*{SOURCE_NAME}") if path.is_file())
-    if not archives:
-        return None
-    with tarfile.open(archives[0], "r|xz") as archive:
-        for entry in archive:
-            if entry.name.endswith("/session/onnxruntime_c_api.h") and (file := archive.extractfile(entry)):
-                return file.read()
-    raise AssertionError(f"{archives[0]} has no onnxruntime_c_api.h")
-
-
-@pytest.fixture(scope="module")
-def header() -> bytes:
-    found = find_header()
-    if found is None:
-        pytest.skip("no onnxruntime_c_api.h: set ARMLET_ORT_HEADER, build a SKU or fetch the sources")
-    return found
-
-
-@pytest.fixture(scope="module")
-def generator() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("generate_api", ROOT / "device" / "tools" / "generate_api.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-def test_no_drift(header: bytes, generator: ModuleType) -> None:
-    assert hashlib.sha256(header).hexdigest() == _api_table.HEADER_SHA256
-    assert Path(_api_table.__file__).resolve() == generator.TARGET
-    assert generator.render(header) == generator.TARGET.read_text(encoding="utf-8")
 
 
 def test_positions_are_those_that_onnx_runtime_asserts() -> None:

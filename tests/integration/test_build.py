@@ -8,10 +8,12 @@ import subprocess
 import time
 from collections.abc import Callable
 from pathlib import Path
+from types import ModuleType
 
 import pytest
+from armlet_runtime.ort import _api_table
 
-from armlet import elf, pipeline
+from armlet import digest, elf, pipeline
 from armlet.config import resolve
 from armlet.engine import LABEL
 from armlet.events import Event, StepDone, StepStarted, silent
@@ -60,6 +62,13 @@ def test_the_manifest_states_the_contract(built: BuildReport, root: Path) -> Non
     # Not asked for, and so not there; the layout transformation brings its own few.
     assert "LSTM" not in manifest.operators["ai.onnx"]
     assert "Squeeze" in manifest.operators["ai.onnx"]
+
+
+def test_the_devices_table_of_the_c_api_is_what_the_header_says(built: BuildReport, generator: ModuleType) -> None:
+    (path,) = built.dist.glob("armlet-runtime-*/include/onnxruntime/onnxruntime_c_api.h")
+    header = path.read_bytes()
+    assert digest.of_bytes(header) == _api_table.HEADER_SHA256
+    assert generator.render(header) == generator.TARGET.read_text(encoding="utf-8")
 
 
 def test_an_unchanged_build_runs_nothing_and_needs_no_engine(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import onnx
 import pytest
 from armlet_runtime import ort
 
@@ -170,4 +171,4 @@ def read_only(array: Any) -> Any:
 
 
 def type_number(element: str) -> int:
-    return int(getattr(pytest.importorskip("onnx").TensorProto, element))
+    return int(getattr(onnx.TensorProto, element))

@@ -7,6 +7,7 @@ import pickle
 from typing import Any
 
 import numpy as np
+import onnx
 import pytest
 from armlet_runtime import ort
 
@@ -76,7 +77,6 @@ def test_strings_are_not_any_object(build: Any) -> None:
 
 
 def test_sequences_and_maps(build: Any) -> None:
-    onnx = pytest.importorskip("onnx")
     sequence = onnx.helper.make_tensor_sequence_value_info("s", onnx.TensorProto.FLOAT, None)
     with ort.InferenceSession(build("SequenceConstruct", [("x", "FLOAT", [2])], [sequence])) as session:
         assert session.get_outputs()[0].type == "seq(tensor(float))"
@@ -105,7 +105,7 @@ def test_sequences_and_maps(build: Any) -> None:
 
 
 def test_optional_outputs(build: Any) -> None:
-    helper = pytest.importorskip("onnx").helper
+    helper = onnx.helper
     floats = helper.make_tensor_type_proto(1, [2])
     output = helper.make_value_info("o", helper.make_optional_type_proto(floats))
     with ort.InferenceSession(build("Optional", [], [output], type=floats)) as session:

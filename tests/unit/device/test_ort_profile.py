@@ -6,12 +6,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnx
 import pytest
 from armlet_runtime import ort
 
 
 def test_one_row_per_node_and_run(build: Any, tmp_path: Path) -> None:
-    helper = pytest.importorskip("onnx").helper
+    helper = onnx.helper
     model = build.graph(
         [
             helper.make_node("MatMul", ["x", "x"], ["a"], name="product"),

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnx
 import pytest
 from armlet_runtime import ort
 
@@ -94,7 +95,6 @@ def test_an_operator_nobody_has(build: Any, official: Any) -> None:
 
 
 def test_description_matches_the_official_one(build: Any, official: Any) -> None:
-    onnx = pytest.importorskip("onnx")
     shape = ["batch", None, 3]
     weights = onnx.helper.make_tensor("w", onnx.TensorProto.FLOAT, [3], [1, 2, 3])
     model = build.graph(
@@ -360,7 +360,7 @@ SLOW_FEED = {"x": np.ones((400, 400), np.float32)}
 @pytest.fixture(scope="module")
 def slow(build: Any) -> bytes:
     """Twenty matrix products in a row: long enough to act in the middle of, with a check between nodes."""
-    helper = pytest.importorskip("onnx").helper
+    helper = onnx.helper
     count = 20
     nodes = [helper.make_node("MatMul", [f"x{i}" if i else "x", "x"], [f"x{i + 1}"]) for i in range(count)]
     shape = [400, 400]
