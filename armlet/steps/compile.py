@@ -10,10 +10,11 @@ from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from armlet import digest, prune, registrations
+from armlet import digest, linkmap, prune, registrations
 from armlet.config import Resolved
 from armlet.emit import cmake
 from armlet.engine import Mount
+from armlet.errors import ArmletError, Kind
 from armlet.process import Command
 from armlet.reproducible import EPOCH
 from armlet.steps import image
@@ -68,6 +69,7 @@ def _run(work: Work) -> None:
     build = work.scratch / "build"
     with container(work, build) as do:
         compile_all(work, build, do)
+    _refuse_shared_newer_code(work, build)
     library = f"libonnxruntime.so.{work.resolved.source_set.version}"
     shutil.copy(build / library, work.out / library)
     shutil.copy(build / "onnxruntime.map", work.out / "onnxruntime.map")
@@ -169,6 +171,24 @@ def _targets(build: Path) -> dict[str, list[str]]:
         target = entry["output"].partition(".dir/")[0].rpartition("/")[2]
         targets.setdefault(target, []).append(entry["file"])
     return targets
+
+
+def _refuse_shared_newer_code(work: Work, build: Path) -> None:
+    """Raises where the library took a function that every core runs from a source compiled for a newer one."""
+    baseline = f"-march={work.resolved.cpu.march}"
+    newer = {
+        PurePosixPath(entry["output"]).name
+        for entry in json.loads((build / "compile_commands.json").read_text())
+        if any(word.startswith("-march=") and word != baseline for word in entry["command"].split())
+    }
+    found = linkmap.shared((build / "onnxruntime.map").read_text(errors="replace"), newer)
+    if found:
+        raise ArmletError(
+            f"code for a newer core than {work.resolved.cpu.name} would run unasked: {'; '.join(found)}",
+            hint="leave that source out (acceleration.skip in the source set), or compile it for the baseline",
+            kind=Kind.GATE,
+            log=work.scratch / "compile.log",
+        )
 
 
 def _dropped(work: Work, build: Path, targets: Mapping[str, list[str]]) -> list[str]:

@@ -24,6 +24,7 @@ LAYERS: tuple[frozenset[str], ...] = (
             "armlet.emit",
             "armlet.gates",
             "armlet.kernels",
+            "armlet.linkmap",
             "armlet.manifest",
             "armlet.plan",
             "armlet.process",
