@@ -107,9 +107,9 @@ def show_gates(_context: Any, sku: str) -> None:
 @edge
 def sku_list(_context: Any) -> None:
     """Names the SKUs there are."""
-    from armlet import config
+    from armlet import recipes
 
-    cli.show("\n".join(config.sku_names(cli.here())))
+    cli.show("\n".join(recipes.SKUS.names(cli.here())))
 
 
 @task(name="show", positional=["sku"], help={"sku": _SKU})
@@ -180,11 +180,11 @@ def sources_lock(_context: Any, set: str, new: str = "", version: Any = None, de
 @edge
 def toolchain_image(_context: Any, toolchain: str = "aarch64-bookworm", verbose: bool = False) -> None:
     """Makes a toolchain's image, and prints its tag."""
-    from armlet import config, engine
+    from armlet import engine, recipes
     from armlet.steps import image
 
     with cli.run("toolchain-image", verbose=verbose) as (paths, emit):
-        chosen = config.load_toolchain(paths, toolchain)
+        chosen = recipes.TOOLCHAINS.load(paths, toolchain)
         made = image.ensure(toolchain=chosen, paths=paths, engine=engine.Engine.connect(), emit=emit)
     cli.show(made.tag)
 
@@ -193,11 +193,11 @@ def toolchain_image(_context: Any, toolchain: str = "aarch64-bookworm", verbose:
 @edge
 def toolchain_shell(_context: Any, toolchain: str = "aarch64-bookworm") -> None:
     """Opens a shell in a toolchain's image."""
-    from armlet import config, engine
+    from armlet import engine, recipes
     from armlet.steps import image
 
     with cli.run("toolchain-shell") as (paths, emit):
-        chosen = config.load_toolchain(paths, toolchain)
+        chosen = recipes.TOOLCHAINS.load(paths, toolchain)
         image.shell(toolchain=chosen, paths=paths, engine=engine.Engine.connect(), emit=emit)
 
 

@@ -46,28 +46,6 @@ class Resolved:
     toolchain, the CPU and the source set begin with ``toolchain.``, ``cpu.`` and ``source_set.``."""
 
 
-def sku_names(paths: Paths) -> tuple[str, ...]:
-    return SKUS.names(paths)
-
-
-def load_source_set(paths: Paths, name: str) -> SourceSet:
-    """One source set, apart from any SKU.
-
-    Raises:
-        ArmletError: all that is wrong with its file.
-    """
-    return SOURCE_SETS.load(paths, name)
-
-
-def load_toolchain(paths: Paths, name: str) -> Toolchain:
-    """One toolchain, apart from any SKU.
-
-    Raises:
-        ArmletError: all that is wrong with its file.
-    """
-    return TOOLCHAINS.load(paths, name)
-
-
 def resolve(paths: Paths, sku: str) -> Resolved:
     """A SKU with all it refers to.
 

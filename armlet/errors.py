@@ -47,17 +47,24 @@ class ArmletError(Exception):
         return "\n".join(lines)
 
 
+_HOST_REMEDIES = {
+    errno.ENOSPC: "free some space, or point ARMLET_CACHE at a larger disk",
+    errno.EDQUOT: "your disk quota is used up: free some space, or point ARMLET_CACHE elsewhere",
+    errno.EACCES: "make the folder writable for this user, or point ARMLET_CACHE elsewhere",
+    errno.EROFS: "the file system is read-only: point ARMLET_CACHE elsewhere",
+}
+
+
+def is_host_error(error: OSError) -> bool:
+    """Whether it is about this machine's disk and permissions, and no mistake of ours, such as a file not made."""
+    return error.errno in _HOST_REMEDIES
+
+
 def host_error(error: OSError, place: Path) -> ArmletError:
     """The clear form of an operating system error: what failed, where, and what mends it."""
-    hints = {
-        errno.ENOSPC: "free some space, or point ARMLET_CACHE at a larger disk",
-        errno.EDQUOT: "your disk quota is used up: free some space, or point ARMLET_CACHE elsewhere",
-        errno.EACCES: "make the folder writable for this user, or point ARMLET_CACHE elsewhere",
-        errno.EROFS: "the file system is read-only: point ARMLET_CACHE elsewhere",
-    }
     return ArmletError(
         f"cannot write: {error.strerror or error}",
         where=str(error.filename or place),
-        hint=hints.get(error.errno or 0, "see docs/troubleshooting.md"),
+        hint=_HOST_REMEDIES.get(error.errno or 0, "see docs/troubleshooting.md"),
         kind=Kind.HOST,
     )

@@ -1,12 +1,32 @@
-"""Writing files that are whole or not there."""
+"""Files that are whole or not there, and locks between processes."""
 
 from __future__ import annotations
 
+import fcntl
 import os
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from armlet.errors import host_error
+from armlet.events import Note, Sink
+
+
+@contextmanager
+def alone(lock: Path, emit: Sink, *, waiting: str) -> Iterator[None]:
+    """Holds a lock file (in a folder that is there) for this process; tells ``waiting`` where another one has it.
+
+    Raises:
+        OSError: the file cannot be made.
+    """
+    with lock.open("w") as stream:
+        try:
+            fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            emit(Note(text=f"{waiting}; waiting for it"))
+            fcntl.flock(stream, fcntl.LOCK_EX)
+        yield
 
 
 def write_whole(target: Path, data: bytes) -> None:

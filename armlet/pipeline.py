@@ -78,7 +78,7 @@ def build(paths: Paths, sku: str, emit: Sink, options: Options | None = None) ->
         build_id=build_id,
         dist=dist,
         steps=reports,
-        artefacts=tuple(sorted(path for path in dist.iterdir() if path.is_file() and path.name != _STAMP)),
+        artefacts=tuple(dist / path.name for path in sorted(output.iterdir()) if path.is_file()),
         gates=recorded(dist / "gates.json"),
     )
 

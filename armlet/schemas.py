@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 
+from armlet.files import write_whole
 from armlet.spec.base import Spec
 from armlet.spec.runtime import RuntimeManifest
 from armlet.spec.sku import Sku
@@ -36,9 +37,6 @@ def write(root: Path) -> tuple[Path, ...]:
         target = root / FOLDER / name
         wanted = text(model)
         if not target.exists() or target.read_text(encoding="utf-8") != wanted:
-            target.parent.mkdir(parents=True, exist_ok=True)
-            part = target.with_name(f".{name}.part")
-            part.write_text(wanted, encoding="utf-8")
-            part.replace(target)
+            write_whole(target, wanted.encode())
             changed.append(target)
     return tuple(changed)

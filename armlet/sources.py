@@ -6,12 +6,12 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from armlet.config import Resolved, load_source_set, resolve, sku_names
+from armlet.config import Resolved, resolve
 from armlet.events import Sink
 from armlet.fetch import Places, Wanted, fetch, from_component, from_wheel
 from armlet.paths import Paths
 from armlet.process import HostRunner
-from armlet.recipes import SOURCE_SETS
+from armlet.recipes import SKUS, SOURCE_SETS
 
 
 def fetch_all(paths: Paths, source_set: str | None, emit: Sink) -> tuple[Path, ...]:
@@ -21,8 +21,8 @@ def fetch_all(paths: Paths, source_set: str | None, emit: Sink) -> tuple[Path, .
         ArmletError: a recipe is not sound, or a file cannot be had.
     """
     names = (source_set,) if source_set else SOURCE_SETS.names(paths)
-    wanted = [from_component(component) for name in names for component in load_source_set(paths, name).components]
-    for sku in sku_names(paths):
+    wanted = [from_component(component) for name in names for component in SOURCE_SETS.load(paths, name).components]
+    for sku in SKUS.names(paths):
         resolved = resolve(paths, sku)
         if resolved.source_set.name in names:
             wanted += _wheels(resolved)

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import shutil
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from armlet.errors import host_error
-from armlet.events import Note, Sink
+from armlet.errors import host_error, is_host_error
+from armlet.events import Sink
+from armlet.files import alone
 
 
 class Store:
@@ -31,36 +31,34 @@ class Store:
         """Yields an empty folder that becomes the step's output when the block ends without an exception.
 
         Raises:
-            ArmletError: the disk is full or not writable.
+            ArmletError: the disk is full or not writable. Any other exception of the block goes on as it is.
         """
         try:
             self._root.mkdir(parents=True, exist_ok=True)
             staging = Path(tempfile.mkdtemp(prefix=".staging-", dir=self._root))
             staging.chmod(0o755)
-            try:
-                yield staging
-                os.sync()
-                staging.rename(self._root / step_id)
-            except BaseException:
-                remove_tree(staging)
-                raise
         except OSError as error:
             raise host_error(error, self._root) from error
+        try:
+            yield staging
+            os.sync()
+            staging.rename(self._root / step_id)
+        except BaseException as error:
+            remove_tree(staging)
+            if isinstance(error, OSError) and is_host_error(error):
+                raise host_error(error, self._root) from error
+            raise
 
     @contextmanager
     def lock(self, step_id: str, emit: Sink) -> Iterator[None]:
         """Holds the step for this process; a second build of the same step waits here and then finds its output."""
-        try:
-            self._root.mkdir(parents=True, exist_ok=True)
-            stream = (self._root / f".{step_id}.lock").open("w")
-        except OSError as error:
-            raise host_error(error, self._root) from error
-        with stream:
+        waiting = f"another build is making {step_id[:12]}"
+        with ExitStack() as held:
             try:
-                fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                emit(Note(text=f"another build is making {step_id[:12]}; waiting for it"))
-                fcntl.flock(stream, fcntl.LOCK_EX)
+                self._root.mkdir(parents=True, exist_ok=True)
+                held.enter_context(alone(self._root / f".{step_id}.lock", emit, waiting=waiting))
+            except OSError as error:
+                raise host_error(error, self._root) from error
             yield
 
     def sweep(self) -> None:
@@ -86,7 +84,7 @@ def remove_tree(folder: Path) -> None:
 
 
 def replace_tree(source: Path, target: Path) -> None:
-    """Puts a copy of ``source`` at ``target``: a reader sees the old folder or the new one, never a mixture.
+    """Puts a copy of ``source`` at ``target``: a reader sees the old folder, for a moment none, or the new one.
 
     Raises:
         ArmletError: the disk is full or not writable.

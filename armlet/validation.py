@@ -103,10 +103,12 @@ def _type_at(model: type[BaseModel], key: Key) -> Any:
             if part not in fields:
                 return None
             here = fields[str(part)].annotation
-        elif get_origin(here) in (tuple, dict):
-            arguments = get_args(here)
-            fixed = get_origin(here) is tuple and arguments[-1] is not Ellipsis and isinstance(part, int)
-            here = arguments[part if fixed and part < len(arguments) else 0 if get_origin(here) is tuple else 1]  # type: ignore[index,operator]
+        elif get_origin(here) is dict:
+            here = get_args(here)[1]
+        elif get_origin(here) is tuple:
+            items = get_args(here)
+            fixed = Ellipsis not in items and isinstance(part, int) and part < len(items)
+            here = items[int(part) if fixed else 0]
         else:
             return None
     return _bare(here)

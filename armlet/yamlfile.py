@@ -260,7 +260,7 @@ def _code(error: yaml.reader.ReaderError) -> int:
 
 def _syntax_hint(error: yaml.MarkedYAMLError) -> str:
     problem = error.problem or ""
-    if "'\\t'" in problem or "\\t" in problem:
+    if "\\t" in problem:
         return "indent with spaces: YAML takes no tabs"
     if "mapping values are not allowed" in problem:
         return "put text that holds a colon in quotes, and check the indentation"

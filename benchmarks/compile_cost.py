@@ -54,11 +54,12 @@ def main() -> None:
     parser.add_argument("--sample", type=int, default=20)
     chosen = parser.parse_args()
     scratch = Paths.of(ROOT).work / "benchmark"
-    shutil.rmtree(scratch, ignore_errors=True)
     work = prepared(chosen.sku, scratch)
-    ours = accelerated(work, scratch / "ours")
-    costs = upstream(work, scratch / "upstream", chosen.sample)
-    shutil.rmtree(scratch)
+    try:
+        ours = accelerated(work, scratch / "ours")
+        costs = upstream(work, scratch / "upstream", chosen.sample)
+    finally:
+        shutil.rmtree(scratch)
     total = sum(cost.seconds for cost in costs)
     rows = [
         (cost.target, f"{cost.sources}", f"{cost.sampled}", f"{cost.seconds:.0f}") for cost in costs if cost.seconds
@@ -102,8 +103,7 @@ def upstream(work: Work, build: Path, sample: int) -> list[Cost]:
     costs = []
     with compile_step.container(work, build, CCACHE_DISABLE="1") as do:
         targets = compile_step.configure_plainly(work, build, do)
-        # Generated headers.
-        do("ninja", "onnx_proto")
+        do("ninja", "onnx_proto", "onnxruntime_generate_def")
         commands = {
             entry["file"]: entry["command"] for entry in json.loads((build / "compile_commands.json").read_text())
         }

@@ -4,6 +4,5 @@ from __future__ import annotations
 
 from armlet.engine.container import ContainerRunner, Mount
 from armlet.engine.core import LABEL, Engine
-from armlet.engine.space import require_space
 
-__all__ = ["LABEL", "ContainerRunner", "Engine", "Mount", "require_space"]
+__all__ = ["LABEL", "ContainerRunner", "Engine", "Mount"]

@@ -17,7 +17,7 @@ from requests.exceptions import RequestException
 
 from armlet.engine.container import BASE_ENVIRONMENT, ContainerRunner, Mount, client_program, interrupts_wait
 from armlet.engine.context import write_context
-from armlet.engine.failures import explained, malformed_host, refused, unreachable
+from armlet.engine.failures import explained, is_full, malformed_host, refused, unreachable
 from armlet.engine.owner import is_stale, labels_of_this_process
 from armlet.engine.space import require_space
 from armlet.errors import ArmletError, Kind
@@ -97,12 +97,13 @@ class Engine:
         try:
             for message in self._api.pull(reference, stream=True, decode=True):
                 said = str(message.get("error") or message.get("status") or "")
+                if "error" in message and is_full(said):
+                    raise refused(f"pulling {reference}", said)
                 emit(Line(text=said))
             return self.image_id(reference)
         except (DockerException, RequestException) as error:
-            failure = refused(f"pulling {reference}", str(error))
-            if "no disk space" in failure.what:
-                raise failure from error
+            if is_full(str(error)):
+                raise refused(f"pulling {reference}", str(error)) from error
             emit(Line(text=str(error)))
             return None
 
@@ -151,20 +152,18 @@ class Engine:
         image: str,
         mounts: Sequence[Mount] = (),
         name: str,
-        network: bool = False,
-        env: Mapping[str, str] | None = None,
         workdir: str = "/tmp",
     ) -> Iterator[ContainerRunner]:
-        """A running container that is gone when the block ends, however it ends.
+        """A running container without network, not even to the host, that is gone when the block ends, however it ends.
 
-        ``name`` gets a random suffix. Without ``network`` there is none, not even to the host.
+        ``name`` gets a random suffix.
         """
         full_name = f"{name}-{secrets.token_hex(4)}"
         with explained(f"starting a container of {image}"):
             settings = self._api.create_host_config(
                 auto_remove=True,
                 init=True,
-                network_mode="bridge" if network else "none",
+                network_mode="none",
                 cap_drop=["ALL"],
                 security_opt=["no-new-privileges"],
                 userns_mode="host" if self._has("userns") else None,
@@ -180,7 +179,7 @@ class Engine:
                         # A fixed one: build systems write the host's name into what they make.
                         hostname="armlet",
                         user=self.user,
-                        environment={**BASE_ENVIRONMENT, **(env or {})},
+                        environment=dict(BASE_ENVIRONMENT),
                         working_dir=workdir,
                         labels={LABEL: "1", **labels_of_this_process()},
                         host_config=settings,
@@ -213,16 +212,15 @@ class Engine:
         if folder.is_dir():
             require_space(folder, needed, what=what)
 
-    def shell_argv(self, *, image: str, mounts: Sequence[Mount] = ()) -> tuple[str, ...]:
-        """The command that opens a shell in a new container of an image, on the caller's terminal."""
-        shared = (
-            f"--volume={mount.source.absolute()}:{mount.target}{':ro' if mount.read_only else ''}" for mount in mounts
-        )
-        known = (f"--env={name}={value}" for name, value in BASE_ENVIRONMENT.items())
+    def shell_argv(self, *, image: str) -> tuple[str, ...]:
+        """The command that opens a shell in a new container, as shut in as a build's, on the caller's terminal."""
         return (
             *(client_program(), "run", "--rm", "--interactive", "--tty", "--init", "--network=none"),
+            *("--cap-drop=ALL", "--security-opt=no-new-privileges"),
+            *(("--userns=host",) if self._has("userns") else ()),
             *(f"--user={self.user}", "--workdir=/tmp", f"--label={LABEL}=shell", "--entrypoint=bash"),
-            *(*known, *shared, image),
+            *(f"--env={name}={value}" for name, value in BASE_ENVIRONMENT.items()),
+            image,
         )
 
     def _has(self, option: str) -> bool:

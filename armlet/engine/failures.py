@@ -62,9 +62,14 @@ def malformed_host(docker_host: str) -> ArmletError:
     )
 
 
+def is_full(said: str) -> bool:
+    """Whether the engine speaks of a full disk."""
+    return any(sign in said.lower() for sign in _NO_SPACE)
+
+
 def refused(what: str, said: str, *, kind: Kind = Kind.HOST) -> ArmletError:
     """The error for a request that the engine answered with a refusal."""
-    if any(sign in said.lower() for sign in _NO_SPACE):
+    if is_full(said):
         return disk_full(f"{what}: {said}")
     hint = next((remedy for sign, remedy in _REMEDIES if sign in said), "look at the engine: docker info")
     return ArmletError(f"{what}: {said}", hint=hint, kind=kind)

@@ -27,6 +27,8 @@ _ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
 _DAMAGED = (
     *(tarfile.TarError, zipfile.BadZipFile, zstandard.ZstdError, lzma.LZMAError, zlib.error),
     *(EOFError, ValueError),
+    # Entries that stand in each other's way, and hard links to what is not there.
+    *(FileExistsError, FileNotFoundError, IsADirectoryError, NotADirectoryError, shutil.SameFileError),
 )
 
 
@@ -103,7 +105,7 @@ def _write_all(entries: Iterable[_Entry], folder: Path, strip: int, keep: tuple[
             continue
         target.parent.mkdir(parents=True, exist_ok=True)
         if entry.same_as is not None:
-            shutil.copyfile(folder / _inside(entry.same_as, strip), target)
+            shutil.copy(folder / _inside(entry.same_as, strip), target)
         elif entry.data is not None:
             with target.open("wb") as stream:
                 shutil.copyfileobj(entry.data, stream)
@@ -114,9 +116,11 @@ def _write_all(entries: Iterable[_Entry], folder: Path, strip: int, keep: tuple[
 
 def _make_links(links: Iterable[tuple[Path, str]], folder: Path) -> None:
     # After all files: so no file is ever written through a link.
-    root = folder.resolve()
     made = []
     for target, link in links:
+        # Before anything is made: an earlier link may be on the way.
+        if not _is_below(target.parent, folder):
+            raise _Unsafe(f"holds a path out of its folder: {target.relative_to(folder)}")
         target.parent.mkdir(parents=True, exist_ok=True)
         if os.path.lexists(target):
             raise _Unsafe(f"holds {target.relative_to(folder)} twice")
@@ -124,8 +128,13 @@ def _make_links(links: Iterable[tuple[Path, str]], folder: Path) -> None:
         made.append((target, link))
     for target, link in made:
         # All of them are there now: one link may lead through another.
-        if not target.resolve().is_relative_to(root):
+        if not _is_below(target, folder):
             raise _Unsafe(f"holds a link out of its folder: {target.relative_to(folder)} -> {link}")
+
+
+def _is_below(path: Path, folder: Path) -> bool:
+    # Not Path.resolve(): on Python before 3.13 it fails where links go round in circles.
+    return Path(os.path.realpath(path)).is_relative_to(os.path.realpath(folder))
 
 
 def _inside(path: str, strip: int) -> str:

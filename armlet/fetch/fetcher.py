@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import errno
-import fcntl
 import os
 import tempfile
 from collections import deque
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,6 +19,7 @@ from armlet.fetch.places import Place, Places, cache_path, shown
 from armlet.fetch.transport import PATIENT, Again, NotThere, Patience, PlaceFailed, new_session
 from armlet.fetch.wanted import Wanted
 from armlet.fetch.wheels import download_wheel
+from armlet.files import alone
 from armlet.process import HostRunner, Runner
 from armlet.spec.toolchain import Wheel
 
@@ -57,7 +56,9 @@ class _Fetch:
         target = self.downloads / cache_path(wanted.sha256, wanted.filename)
         try:
             target.parent.mkdir(parents=True, exist_ok=True)
-            with _alone(target.parent, wanted, self.emit):
+            # One process at a time; the others then find the file in the cache.
+            waiting = f"another process is fetching {wanted.filename}"
+            with alone(target.parent / ".lock", self.emit, waiting=waiting):
                 if not self._is_there(wanted, target):
                     part = target.with_name(f"{target.name}.part")
                     self._first_place(wanted, part)
@@ -119,18 +120,6 @@ class _Fetch:
         size = found.stat().st_size
         found.replace(part)
         self.emit(Progress(label=wanted.filename, done=size, total=size, unit="bytes"))
-
-
-@contextmanager
-def _alone(folder: Path, wanted: Wanted, emit: Sink) -> Iterator[None]:
-    """One process at a time for one file; the others then find it in the cache."""
-    with (folder / ".lock").open("w") as stream:
-        try:
-            fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            emit(Note(text=f"another process is fetching {wanted.filename}; waiting for it"))
-            fcntl.flock(stream, fcntl.LOCK_EX)
-        yield
 
 
 def _publish(part: Path, target: Path) -> None:

@@ -115,9 +115,8 @@ def _apply(change: Change, data: Any) -> None:
         component = known[name]
         old = component["version"]
         if name not in change.debian:
-            component["urls"] = [url.replace(old, version) for url in component.get("urls", [])]
-            if not component["urls"]:
-                del component["urls"]
+            if "urls" in component:
+                component["urls"] = [url.replace(old, version) for url in component["urls"]]
             if "debian" in component:
                 component["debian"] = _with_version(name, component["debian"], old, version)
         component["version"] = version

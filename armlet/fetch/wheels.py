@@ -33,7 +33,8 @@ def download_wheel(wheel: Wheel, folder: Path, runner: Runner, emit: Sink) -> Pa
     target = folder / "wheels"
     command = Command(
         argv=(
-            *(sys.executable, "-m", "pip", "download"),
+            # -I: the folder that this runs in must not shadow a module.
+            *(sys.executable, "-I", "-m", "pip", "download"),
             *_OPTIONS,
             *_tags(wheel.filename),
             *("--dest", str(target), "--requirement", str(requirements)),

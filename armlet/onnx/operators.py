@@ -9,6 +9,7 @@ from armlet.onnx.convert import save_optimised
 from armlet.onnx.levels import level_for
 from armlet.onnx.libraries import library
 from armlet.onnx.reading import Limits, Shapes, nodes, opsets_of, read
+from armlet.registrations import ONNX_DOMAIN
 from armlet.spec.sku import Provider
 
 Required = dict[str, dict[int, set[str]]]
@@ -31,6 +32,6 @@ def required(
     opsets = opsets_of(optimised)
     found: Required = {}
     for node in nodes(optimised.graph):
-        domain = node.domain or "ai.onnx"
+        domain = node.domain or ONNX_DOMAIN
         found.setdefault(domain, {}).setdefault(opsets[domain], set()).add(node.op_type)
     return found

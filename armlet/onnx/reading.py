@@ -10,6 +10,7 @@ from typing import Any
 from armlet.errors import ArmletError, Kind
 from armlet.onnx.libraries import library
 from armlet.onnx.ortfile import is_ort_format
+from armlet.registrations import ONNX_DOMAIN
 
 Shapes = Mapping[str, Sequence[int]]
 """Input name -> its shape for good, every dimension a number."""
@@ -74,7 +75,7 @@ def nodes(graph: Any) -> Iterator[Any]:
 
 def opsets_of(model: Any) -> dict[str, int]:
     """Domain -> opset that the model was written against; ONNX's own domain is ``ai.onnx``."""
-    return {entry.domain or "ai.onnx": entry.version for entry in model.opset_import}
+    return {entry.domain or ONNX_DOMAIN: entry.version for entry in model.opset_import}
 
 
 def _parsed(path: Path) -> Any:

@@ -6,7 +6,6 @@ foreign programs is needed.
 
 from __future__ import annotations
 
-import re
 import tempfile
 from pathlib import Path
 
@@ -15,14 +14,13 @@ from armlet.errors import Kind, host_error
 from armlet.events import Note, Sink, silent
 from armlet.paths import Paths
 from armlet.process import Command, HostRunner, Runner, checked
-from armlet.steps.rootfs import MIRROR_VARIABLE, ca_bundle, debian_mirror
+from armlet.steps.rootfs import explain, mmdebstrap
 from armlet.store import remove_tree
 
 PACKAGES = ("python3-minimal", "libpython3-stdlib", "python3-numpy")
 
 _RECIPE = 1
 """Raised whenever this module makes something else of the same packages."""
-_KEYRING = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
 _ALTERNATIVES = ("blas/libblas.so.3", "lapack/liblapack.so.3")
 """What installing would have linked one folder up, in the architecture's library folder: NumPy needs both."""
 _FOLDERS = {"arm64": "aarch64-linux-gnu"}
@@ -70,21 +68,14 @@ def _unpack(
 ) -> Path:
     archive, folder = staging / "rootfs.tar", staging / "rootfs"
     folder.mkdir()
-    mirror, bundle = debian_mirror(), ca_bundle()
-    bootstrap = (
-        *("mmdebstrap", "--mode=chrootless", "--variant=extract", "--format=tar", "--components=main"),
-        *(f"--architectures={architecture}", f"--include={','.join(packages)}"),
-        *([f"--keyring={_KEYRING}"] if _KEYRING.is_file() else []),
-        *([f'--aptopt=Acquire::https::CaInfo "{bundle}"'] if bundle else []),
-        *(suite, str(archive)),
-        *([mirror] if mirror else []),
-    )
-    # The devices in the archive are root's to make, and programs see this machine's anyway.
+    options = ("--mode=chrootless", "--variant=extract", f"--architectures={architecture}")
+    bootstrap = mmdebstrap(*options, f"--include={','.join(packages)}", suite=suite, out=archive)
     extract = ("tar", "--extract", "--file", str(archive), "--directory", str(folder), "--no-same-owner")
-    for argv in (bootstrap, (*extract, "--exclude=./dev/*")):
+    # The devices in the archive are root's to make, and programs see this machine's anyway.
+    for command in (bootstrap, Command(argv=(*extract, "--exclude=./dev/*"), explain=explain)):
         checked(
             runner,
-            Command(argv=argv, explain=_explain),
+            command,
             what=f"cannot make a Debian {suite} root file system for {architecture}",
             kind=Kind.HOST,
             emit=emit,
@@ -105,15 +96,3 @@ def _publish(made: Path, target: Path) -> None:
     except OSError as error:
         if not target.is_dir():  # Unless another process made the same one meanwhile.
             raise host_error(error, target) from error
-
-
-_REMEDIES = (
-    (re.compile("NO_PUBKEY|keyring"), "sudo apt install debian-archive-keyring"),
-    (re.compile("Failed to fetch|Could not resolve"), f"is the network up? Another mirror: {MIRROR_VARIABLE}=http://…"),
-    (re.compile("No space left"), "free some disk space, or point ARMLET_CACHE and TMPDIR at a larger disk"),
-)
-
-
-def _explain(_code: int, tail: tuple[str, ...]) -> str:
-    text = "\n".join(tail)
-    return next((remedy for sign, remedy in _REMEDIES if sign.search(text)), "")

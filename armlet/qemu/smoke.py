@@ -9,9 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pydantic import ValidationError
-
-from armlet import digest
+from armlet import digest, manifest
 from armlet.config import resolve
 from armlet.errors import ArmletError, Kind
 from armlet.events import Note, Sink, silent
@@ -29,6 +27,7 @@ from armlet.qemu.report import SmokeReport
 from armlet.qemu.rootfs import make
 from armlet.qemu.run import Target
 from armlet.qemu.trial import LATENCY_RUNS, Place, Trial, attempt
+from armlet.registrations import ONNX_DOMAIN
 from armlet.spec.runtime import RuntimeManifest
 from armlet.spec.sku import Provider
 
@@ -100,19 +99,14 @@ def find_runtime(paths: Paths, sku: str) -> Runtime:
     """
     folder = paths.dist(sku)
     hint = f"./inv build --sku {sku}"
-    try:
-        manifest = RuntimeManifest.model_validate_json((folder / "runtime.json").read_bytes())
-    except FileNotFoundError:
-        raise ArmletError(f"nothing is built for {sku}", hint=hint, kind=Kind.INPUT, where=str(folder)) from None
-    except ValidationError as error:
-        where = str(folder / "runtime.json")
-        what = f"not a runtime's manifest: {error.error_count()} problems, the first: {error.errors()[0]['msg']}"
-        raise ArmletError(what, hint=hint, kind=Kind.INPUT, where=where) from error
+    if not (folder / manifest.FILE).exists():
+        raise ArmletError(f"nothing is built for {sku}", hint=hint, kind=Kind.INPUT, where=str(folder))
+    made = manifest.read_manifest(folder / manifest.FILE)
     found = {path.resolve() for path in folder.glob(f"armlet-runtime-*/lib/{_LIBRARY}*") if path.is_file()}
-    known = {file.sha256 for file in manifest.files}
+    known = {file.sha256 for file in made.files}
     for path in sorted(found):
         if digest.of_file(path) in known:
-            return Runtime(manifest=manifest, library=path)
+            return Runtime(manifest=made, library=path)
     what = "the library is missing" if not found else "the library is not the one that runtime.json describes"
     raise ArmletError(what, hint=hint, kind=Kind.INPUT, where=str(folder))
 
@@ -151,7 +145,7 @@ class _Bench:
     def probe(self) -> Iterator[Tried]:
         """Convolutions clipped without a lower bound, where the runtime has the operators."""
         known = self.manifest.operators
-        if known is not None and not set(known.get("ai.onnx", {})) >= CLIP_OPERATORS:
+        if known is not None and not set(known.get(ONNX_DOMAIN, {})) >= CLIP_OPERATORS:
             return
         yield from self.model("clip-without-minimum", clip_without_minimum(self.folder / "clip.onnx"), {})
 

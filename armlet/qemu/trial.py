@@ -148,6 +148,12 @@ def attempt(
         return Trial(model=name, conversion=conversion, with_numpy=with_numpy, refused=refused)
     if failure or done.code:
         raise _without_report(done.code, (*done.tail, str(failure or "")))
+    if with_numpy and report["numpy"] is None:
+        raise ArmletError(
+            "the target's Python has no NumPy, and was to be tried with it",
+            hint=f"remove {place.target.rootfs}: it is then made anew",
+            kind=Kind.TARGET,
+        )
     return _trial(report, name, conversion, samples, reference)
 
 

@@ -9,7 +9,7 @@ from dataclasses import asdict
 from pathlib import Path
 from types import TracebackType
 
-from armlet.errors import ArmletError, Kind
+from armlet.errors import host_error
 from armlet.events import Event
 
 
@@ -30,7 +30,7 @@ class JsonLines:
             # Unbuffered: nothing is left to fail when it is closed.
             self._stream = path.open("wb", buffering=0)
         except OSError as error:
-            raise _unwritable(path, error) from error
+            raise host_error(error, path) from error
         self._path = path
         self._clock = clock
 
@@ -40,7 +40,7 @@ class JsonLines:
         try:
             self._stream.write(line.encode())
         except OSError as error:
-            raise _unwritable(self._path, error) from error
+            raise host_error(error, self._path) from error
 
     def __enter__(self) -> JsonLines:
         return self
@@ -49,12 +49,3 @@ class JsonLines:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._stream.close()
-
-
-def _unwritable(path: Path, error: OSError) -> ArmletError:
-    return ArmletError(
-        f"cannot write: {error.strerror}",
-        hint="free some disk space, or set ARMLET_CACHE to a folder that is yours",
-        kind=Kind.HOST,
-        where=str(path),
-    )

@@ -91,8 +91,7 @@ class SourceSet(Spec):
     version: Version
     """Of ONNX Runtime."""
     ort_format: tuple[int, int]
-    """Oldest and newest ORT-format version its loader takes (``core/session/ort_version_check`` and
-    ``IsOrtModelVersionSupported``)."""
+    """Oldest and newest ORT-format version its loader takes (``core/flatbuffers/ort_format_version.h``)."""
     onnx_ir_max: int
     opsets: dict[str, int]
     """Domain -> newest released opset that this version implements."""

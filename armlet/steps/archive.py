@@ -5,7 +5,6 @@ from __future__ import annotations
 import lzma
 import tarfile
 from pathlib import Path
-from typing import IO
 
 from armlet.reproducible import EPOCH
 
@@ -37,6 +36,5 @@ def _add(archive: tarfile.TarFile, path: Path, name: str) -> None:
     else:
         status = path.stat()
         entry.size, entry.mode = status.st_size, 0o755 if status.st_mode & 0o100 else 0o644
-        content: IO[bytes]
         with path.open("rb") as content:
             archive.addfile(entry, content)

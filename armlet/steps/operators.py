@@ -11,6 +11,7 @@ from armlet import digest
 from armlet.config import Resolved
 from armlet.onnx import models, operators
 from armlet.onnx.levels import level_for
+from armlet.onnx.reading import Limits
 from armlet.registrations import ONNX_DOMAIN
 from armlet.spec.sku import Allow
 from armlet.steps.base import Step, Work
@@ -34,10 +35,12 @@ def _facts(resolved: Resolved) -> Mapping[str, Any]:
 
 def _run(work: Work) -> None:
     runtime = work.resolved.sku.runtime
+    source_set = work.resolved.source_set
+    limits = Limits(opsets=source_set.opsets, onnx_ir_max=source_set.onnx_ir_max)
     needed: Needed = {}
     for model in runtime.operators.models:
         path = models.obtain(model, work.paths, work.emit)
-        add(needed, operators.required(path, providers=runtime.providers, shapes=model.inputs))
+        add(needed, operators.required(path, providers=runtime.providers, shapes=model.inputs, limits=limits))
     add(needed, allowed(runtime.operators.allow))
     (work.out / "operators.config").write_text(reduced_config(needed))
     listing = {

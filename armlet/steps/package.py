@@ -105,7 +105,6 @@ def _run(work: Work) -> None:
     write_tarball(folder, work.out / f"{name}.tar.xz")
     write_tarball(debug, work.out / f"{name}-dbg.tar.xz", preset=_DEBUG_PRESET)
     _write_sums(work.out)
-    shutil.rmtree(work.scratch)
 
 
 def strip(runner: Runner, resolved: Resolved, name: str, *, scratch: Path) -> _Stripped:

@@ -82,24 +82,28 @@ def bootstrap(*, suite: str, out: Path, emit: Sink, runner: Runner | None = None
     Raises:
         ArmletError: (HOST) mmdebstrap is missing, may not make one, or the mirror does not answer.
     """
-    mirror = debian_mirror()
-    bundle = ca_bundle()
+    # What is half-done after a power cut is thrown away anyway.
+    options = (f"--variant={VARIANT}", "--dpkgopt=force-unsafe-io")
+    checked(
+        runner or HostRunner(),
+        mmdebstrap(*options, suite=suite, out=out),
+        what=f"cannot bootstrap Debian {suite}",
+        kind=Kind.HOST,
+        emit=emit,
+    )
+
+
+def mmdebstrap(*options: str, suite: str, out: Path) -> Command:
+    """The command that writes a root file system as a tar to ``out``, from this machine's mirror and by its trust."""
+    mirror, bundle = debian_mirror(), ca_bundle()
     argv = (
-        *("mmdebstrap", f"--variant={VARIANT}", "--format=tar", "--components=main"),
-        # What is half-done after a power cut is thrown away anyway.
-        "--dpkgopt=force-unsafe-io",
+        *("mmdebstrap", "--format=tar", "--components=main", *options),
         *([f"--keyring={_KEYRING}"] if _KEYRING.is_file() else []),
         *([f'--aptopt=Acquire::https::CaInfo "{bundle}"'] if bundle else []),
         *(suite, str(out)),
         *([mirror] if mirror else []),
     )
-    checked(
-        runner or HostRunner(),
-        Command(argv=argv, env={"SOURCE_DATE_EPOCH": str(EPOCH)}, explain=_explain),
-        what=f"cannot bootstrap Debian {suite}",
-        kind=Kind.HOST,
-        emit=emit,
-    )
+    return Command(argv=argv, env={"SOURCE_DATE_EPOCH": str(EPOCH)}, explain=explain)
 
 
 _SUBUID = "sudo apt install uidmap; sudo usermod --add-subuids 100000-165535 --add-subgids 100000-165535 $USER"
@@ -110,10 +114,11 @@ _REMEDIES = (
     ("unshare", "let users make namespaces (sysctl kernel.unprivileged_userns_clone=1), or run as root"),
     ("Failed to fetch", f"does the mirror answer? Another one: {MIRROR_VARIABLE}=http://host/debian"),
     ("Could not resolve", f"is the network up? Another mirror: {MIRROR_VARIABLE}=http://host/debian"),
-    ("No space left", "free some disk space in TMPDIR (else /tmp), or point TMPDIR at a larger disk"),
+    ("No space left", "free some disk space, or point ARMLET_CACHE and TMPDIR (else /tmp) at a larger disk"),
 )
 
 
-def _explain(_code: int, tail: tuple[str, ...]) -> str:
+def explain(_code: int, tail: tuple[str, ...]) -> str:
+    """The remedy for what a tool that makes a root file system said."""
     text = "\n".join(tail)
     return next((remedy for sign, remedy in _REMEDIES if sign in text), "")

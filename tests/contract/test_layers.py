@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import re
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -63,7 +62,8 @@ HEAVY = frozenset({"docker", "onnx", "onnxruntime"})
 PROGRAMS_OF_THEIR_OWN = frozenset({"armlet.steps.cmake.measured"})
 """Run by an interpreter inside the container; nobody imports them."""
 
-MAX_LINES = 400
+MAX_LINES = {"armlet": 300, "device": 300, "tests": 400}
+GENERATED = "device/armlet_runtime/ort/_api_table.py"
 
 
 def modules() -> dict[str, Path]:
@@ -77,13 +77,13 @@ MODULES = modules()
 
 def layer(module: str) -> int:
     """Raises ``LookupError`` for a module that no layer names: add it above."""
-    while module not in {"", "armlet"}:
-        found = [number for number, names in enumerate(LAYERS) if module in names]
-        if found:
+    place = module
+    while place:
+        found = [number for number, names in enumerate(LAYERS) if place in names]
+        # The package itself is listed for its own few lines, not for whatever is in it.
+        if found and (place != "armlet" or module == "armlet"):
             return found[0]
-        module = module.rpartition(".")[0]
-    if module == "armlet":
-        return 0
+        place = place.rpartition(".")[0]
     raise LookupError(module)
 
 
@@ -104,10 +104,11 @@ def parsed(module: str) -> ast.Module:
     return ast.parse(MODULES[module].read_text())
 
 
-@pytest.mark.parametrize("module", sorted(MODULES))
-def test_every_module_has_a_layer(module: str) -> None:
-    covered = any(module == name or module.startswith(f"{name}.") for names in LAYERS for name in names - {"armlet"})
-    assert covered or module == "armlet", f"add {module} to LAYERS"
+def test_every_module_has_a_layer() -> None:
+    for module in MODULES:
+        layer(module)
+    with pytest.raises(LookupError):
+        layer("armlet.new")
 
 
 def test_every_layer_names_what_there_is() -> None:
@@ -146,30 +147,10 @@ def test_nobody_prints_or_exits_in_the_depth(module: str) -> None:
     assert allowed or not names
 
 
-@pytest.mark.parametrize(
-    "file",
-    sorted(
-        str(path.relative_to(ROOT))
-        for folder in ("armlet", "device", "tests")
-        for path in (ROOT / folder).rglob("*.py")
-        if not any(part.startswith(".") for part in path.relative_to(ROOT).parts)
-    ),
-)
-def test_files_stay_readable(file: str) -> None:
-    assert len((ROOT / file).read_text().splitlines()) < MAX_LINES
-
-
-def test_the_device_package_needs_the_standard_library_alone() -> None:
-    extras = {"numpy", "armlet_runtime"}
-    for path in (ROOT / "device" / "armlet_runtime").rglob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text())):
-            if isinstance(node, ast.Import):
-                names = {name.name.split(".")[0] for name in node.names}
-            elif isinstance(node, ast.ImportFrom) and node.level == 0:
-                names = {(node.module or "").split(".")[0]}
-            else:
-                continue
-            assert names <= sys.stdlib_module_names | extras, f"{path.name}:{node.lineno}"
+@pytest.mark.parametrize("folder", MAX_LINES)
+def test_files_stay_readable(folder: str) -> None:
+    lines = {str(path.relative_to(ROOT)): len(path.read_text().splitlines()) for path in (ROOT / folder).rglob("*.py")}
+    assert {file: count for file, count in lines.items() if count > MAX_LINES[folder] and file != GENERATED} == {}
 
 
 def project_table(text: str, key: str) -> list[str]:

@@ -36,13 +36,13 @@ def test_every_sku_resolves_and_tells_each_value(name: str) -> None:
 
 @pytest.mark.parametrize("name", TOOLCHAINS.names(PATHS))
 def test_every_toolchain_loads(name: str) -> None:
-    toolchain = config.load_toolchain(PATHS, name)
+    toolchain = TOOLCHAINS.load(PATHS, name)
     assert any(cpu.arch == toolchain.arch for cpu in CPUS.values())
 
 
 @pytest.mark.parametrize("name", SOURCE_SETS.names(PATHS))
 def test_every_source_set_has_a_sound_table_of_operators(name: str) -> None:
-    source_set = config.load_source_set(PATHS, name)
+    source_set = SOURCE_SETS.load(PATHS, name)
     table = load_operators(PATHS, name)
     assert table is not None
     assert set(table) <= set(DOMAINS.values())

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from armlet.config import UPSTREAM_PATCH, load_source_set
+from armlet.config import UPSTREAM_PATCH
 from armlet.fetch import Places, from_component
 from armlet.paths import Paths
 from armlet.recipes import SOURCE_SETS
@@ -16,7 +16,7 @@ from armlet.spec.source_set import Component, SourceSet
 ROOT = Path(__file__).resolve().parents[2]
 PATHS = Paths(root=ROOT, cache=ROOT / "no-cache")
 NAMES = SOURCE_SETS.names(PATHS)
-SETS = {name: load_source_set(PATHS, name) for name in NAMES}
+SETS = {name: SOURCE_SETS.load(PATHS, name) for name in NAMES}
 COMPONENTS = [pytest.param(one, id=f"{name}-{one.name}") for name, made in SETS.items() for one in made.components]
 LICENCES = {"MIT", "Apache-2.0", "BSD-2-Clause", "BSD-3-Clause", "BSL-1.0", "MPL-2.0", "Minpack"}
 """SPDX ids that a product may ship: one more is a decision, not an oversight."""

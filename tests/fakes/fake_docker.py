@@ -56,7 +56,7 @@ class FakeDocker:
         self.posted: list[tuple[str, Mapping[str, str]]] = []
         self.answer: Callable[[str, Mapping[str, str]], FakeResponse] | None = None
         self.fail: dict[str, BaseException] = {}
-        self.pulled: list[dict[str, str]] = []
+        self.pull_messages: tuple[dict[str, str], ...] = ({"status": "Pulling"},)
 
     def _may_fail(self, method: str) -> None:
         if method in self.fail:
@@ -76,8 +76,9 @@ class FakeDocker:
 
     def pull(self, reference: str, *, stream: bool, decode: bool) -> Iterator[dict[str, str]]:
         self._may_fail("pull")
-        self.images[reference] = "sha256:pulled"
-        yield {"status": "Pulling"}
+        yield from self.pull_messages
+        if not any("error" in message for message in self.pull_messages):
+            self.images[reference] = "sha256:pulled"
 
     def create_host_config(self, **settings: Any) -> dict[str, Any]:
         return settings

@@ -7,7 +7,7 @@ import pytest
 
 from armlet import config, rules
 from armlet.errors import ArmletError, Kind
-from armlet.recipes import SKUS
+from armlet.recipes import SKUS, SOURCE_SETS, TOOLCHAINS
 from armlet.spec.cpu import CPUS
 from tests.fakes.recipes import FakeProject
 
@@ -205,7 +205,7 @@ def test_python_wheel_is_not_built_for_any_flavor_yet(project: FakeProject) -> N
 
 def test_an_unknown_sku_names_the_nearest(project: FakeProject) -> None:
     assert 'unknown SKU "demo-a35"\n hint: did you mean "demo-a53"?' in refused(project, "demo-a35")
-    assert config.sku_names(project.paths) == ("demo-a53",)
+    assert SKUS.names(project.paths) == ("demo-a53",)
 
 
 @pytest.mark.parametrize("sku", ["../demo-a53", "", "demo-a53.yaml", "/etc/passwd", "demo\n"])
@@ -222,13 +222,13 @@ def test_a_source_set_without_its_table_of_operators_is_told(project: FakeProjec
 
 
 def test_loading_alone(project: FakeProject) -> None:
-    assert config.load_source_set(project.paths, "onnxruntime-1.21.0").opsets["ai.onnx"] == 22
-    assert config.load_toolchain(project.paths, "aarch64-bookworm").floors.glibc == "2.36"
+    assert SOURCE_SETS.load(project.paths, "onnxruntime-1.21.0").opsets["ai.onnx"] == 22
+    assert TOOLCHAINS.load(project.paths, "aarch64-bookworm").floors.glibc == "2.36"
     with pytest.raises(ArmletError, match='unknown toolchain "x"'):
-        config.load_toolchain(project.paths, "x")
+        TOOLCHAINS.load(project.paths, "x")
     project.change(SOURCES, "version:", "versoin:")
     with pytest.raises(ArmletError, match=r"onnxruntime-1\.21\.0\.yaml:3: versoin: unknown key"):
-        config.load_source_set(project.paths, "onnxruntime-1.21.0")
+        SOURCE_SETS.load(project.paths, "onnxruntime-1.21.0")
 
 
 def test_every_rule_holds_its_peace_on_an_empty_sku(project: FakeProject) -> None:
@@ -269,7 +269,7 @@ def test_a_new_sku_with_a_bad_name_is_refused(project: FakeProject, name: str) -
     with pytest.raises(ArmletError) as caught:
         config.new_sku(project.paths, name)
     assert caught.value.kind is Kind.INPUT
-    assert config.sku_names(project.paths) == ("demo-a53",)
+    assert SKUS.names(project.paths) == ("demo-a53",)
 
 
 def test_a_new_sku_never_overwrites(project: FakeProject) -> None:
@@ -285,4 +285,4 @@ def test_a_new_sku_that_would_not_resolve_is_not_written(project: FakeProject) -
         config.new_sku(project.paths, "mine", cpu="cortex-a99")
     with pytest.raises(ArmletError, match='unknown SKU "demo"'):
         config.new_sku(project.paths, "mine", like="demo")
-    assert config.sku_names(project.paths) == ("demo-a53",)
+    assert SKUS.names(project.paths) == ("demo-a53",)

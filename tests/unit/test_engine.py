@@ -212,6 +212,14 @@ class TestSweep:
             assert len(fake.containers_made) == 4
 
 
+def test_a_shell_is_shut_in_as_a_build_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("shutil.which", lambda name: f"/usr/bin/{name}")
+    argv = engine_of(FakeDocker({"SecurityOptions": ["name=userns"]})).shell_argv(image="i")
+    shut = {"--network=none", "--cap-drop=ALL", "--security-opt=no-new-privileges", "--userns=host"}
+    assert shut <= set(argv)
+    assert argv[-1] == "i"
+
+
 class TestImages:
     def test_build_hands_over_arguments_and_returns_the_id(self) -> None:
         fake = FakeDocker()
@@ -264,6 +272,17 @@ class TestImages:
         fake.fail["pull"] = api_error("no space left on device")
         with pytest.raises(ArmletError, match="no disk space"):
             engine_of(fake).pull("debian@sha256:0")
+
+    def test_pull_tells_a_disk_that_fills_up_on_the_way(self) -> None:
+        fake = FakeDocker()
+        fake.pull_messages = ({"status": "Extracting"}, {"error": "write /x: no space left on device"})
+        with pytest.raises(ArmletError, match="no disk space"):
+            engine_of(fake).pull("debian@sha256:0")
+
+    def test_an_image_that_the_registry_breaks_off_is_none(self) -> None:
+        fake = FakeDocker()
+        fake.pull_messages = ({"status": "Pulling"}, {"error": "manifest unknown"})
+        assert engine_of(fake).pull("debian@sha256:0") is None
 
 
 def test_a_context_depends_on_names_and_contents_alone(tmp_path: Path) -> None:

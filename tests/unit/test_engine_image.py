@@ -88,7 +88,9 @@ class Measured(FakeDocker):
 
 
 @pytest.fixture
-def paths(tmp_path: Path) -> Paths:
+def paths(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Paths:
+    # So that apt is not asked.
+    monkeypatch.setenv("ARMLET_DEBIAN_MIRROR", "http://mirror.example/debian")
     return Paths(root=tmp_path, cache=tmp_path / "cache")
 
 
@@ -216,6 +218,7 @@ class TestMirror:
 
 
 class TestBootstrap:
+    @pytest.mark.usefixtures("paths")
     def test_a_failure_names_the_remedy(self, tmp_path: Path) -> None:
         class Failing:
             def run(self, command: Command, emit: Sink = silent) -> Done:

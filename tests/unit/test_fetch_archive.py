@@ -137,9 +137,15 @@ def test_links_inside_the_tree_are_kept(tmp_path: Path) -> None:
 
 
 def test_hard_links_become_files(tmp_path: Path) -> None:
-    members = [member("p/a", b"a"), link("p/b", "p/a", tarfile.LNKTYPE)]
+    members = [member("p/a", b"a", mode=0o755), link("p/b", "p/a", tarfile.LNKTYPE)]
     unpack(write(tmp_path / "a.tar", members), tmp_path / "out", strip=1)
     assert tree(tmp_path / "out") == {"a": b"a", "b": b"a"}
+    assert os.access(tmp_path / "out/b", os.X_OK)
+
+
+def test_links_that_go_round_in_circles_lead_nowhere_else(tmp_path: Path) -> None:
+    unpack(write(tmp_path / "a.tar", [link("a", "b"), link("b", "a")]), tmp_path / "out")
+    assert (tmp_path / "out/a").readlink() == Path("b")
 
 
 @pytest.mark.parametrize(
@@ -157,6 +163,7 @@ def test_hard_links_become_files(tmp_path: Path) -> None:
         [member("pipe", type=tarfile.FIFOTYPE)],
         [member("disk", type=tarfile.BLKTYPE)],
         [member("x", b"x"), link("x", "y")],
+        [link("way", "../.."), link("way/evil", "x")],
     ],
 )
 def test_whatever_reaches_out_of_the_folder_is_refused(
@@ -184,6 +191,10 @@ def test_whatever_reaches_out_of_the_folder_is_refused(
         b"!<arch>\nshort",
         ar_bytes({"debian-binary": b"2.0\n"}),
         ar_bytes({"data.tar.xz": b"no tar"}),
+        tar_bytes([link("b", "a", tarfile.LNKTYPE)]),
+        tar_bytes([member("a", b"a"), link("a", "a", tarfile.LNKTYPE)]),
+        tar_bytes([member("a", b"a"), member("a/b", b"b")]),
+        tar_bytes([member("a/b", b"b"), member("a", b"a")]),
     ],
 )
 def test_damaged_archives_are_told(tmp_path: Path, content: bytes) -> None:

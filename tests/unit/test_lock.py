@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from armlet.config import load_source_set
 from armlet.errors import ArmletError
 from armlet.events import Event, Note, silent
 from armlet.fetch import Patience, Places, fetch, from_component
 from armlet.fetch.lock import Change, lock, lock_new
 from armlet.fetch.upstream import parse_facts
 from armlet.paths import Paths
+from armlet.recipes import SOURCE_SETS
 from tests.fakes.mirror import FakeMirror
 
 PATIENCE = Patience(connect=1, silence=0.5, attempts=2, pause=0.01)
@@ -106,7 +106,7 @@ def here(*mirrors: FakeMirror) -> Places:
 
 def test_hash_size_address_and_formats_are_written_and_the_rest_stays(project: Paths, mirror: FakeMirror) -> None:
     path = lock(project, "onnxruntime-1.0.0", silent, places=here(mirror), patience=PATIENCE)
-    made = load_source_set(project, "onnxruntime-1.0.0")
+    made = SOURCE_SETS.load(project, "onnxruntime-1.0.0")
     ort, onnx = made.components
     for component, data in ((ort, ORT), (onnx, ONNX)):
         assert component.sha256 == hashlib.sha256(data).hexdigest()
@@ -132,7 +132,7 @@ def test_locking_twice_changes_nothing(project: Paths, mirror: FakeMirror) -> No
 def test_what_was_locked_is_in_the_cache(project: Paths, mirror: FakeMirror) -> None:
     lock(project, "onnxruntime-1.0.0", silent, places=here(mirror), patience=PATIENCE)
     mirror.seen.clear()
-    made = load_source_set(project, "onnxruntime-1.0.0")
+    made = SOURCE_SETS.load(project, "onnxruntime-1.0.0")
     fetch([from_component(one) for one in made.components], project.downloads, silent, places=Places())
     assert mirror.seen == []
     assert not list(project.downloads.glob(".lock-*"))
@@ -180,7 +180,7 @@ def test_an_unsound_file_is_told(project: Paths, text: str) -> None:
 def test_a_new_version_is_made_from_an_old_one(project: Paths, mirror: FakeMirror) -> None:
     change = Change(version="2.0.0", versions={"onnx": "1.0"}, debian={"onnx": "pool/n/onnx_1.0+dfsg.orig.tar.gz"})
     lock_new(project, "onnxruntime-1.0.0", change, silent, places=here(mirror), patience=PATIENCE)
-    made = load_source_set(project, "onnxruntime-2.0.0")
+    made = SOURCE_SETS.load(project, "onnxruntime-2.0.0")
     assert made.version == "2.0.0"
     assert [(one.version, one.debian) for one in made.components] == [
         ("2.0.0", "pool/o/onnxruntime_2.0.0.orig.tar.gz"),

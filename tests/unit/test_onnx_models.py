@@ -27,6 +27,8 @@ def wheel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     with zipfile.ZipFile(path, "w") as archive:
         archive.writestr("pkg/m.onnx", CONTENT)
     monkeypatch.setenv("ARMLET_MIRRORS", folder.as_uri())
+    # So that apt is not asked.
+    monkeypatch.setenv("ARMLET_DEBIAN_MIRROR", "http://mirror.example/debian")
     return path
 
 

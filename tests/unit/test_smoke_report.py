@@ -222,7 +222,7 @@ def writes(content: Any, code: int = 0) -> Callable[[Command], Done]:
     return answer
 
 
-def tried(target: Target, answer: Any, reference: Any = ((0.25, 0.75),)) -> Trial:
+def tried(target: Target, answer: Any, reference: Any = ((0.25, 0.75),), *, with_numpy: bool = False) -> Trial:
     place = Place(target=target, library=Path("/l.so"), device=Path("/device"), providers=CHAIN)
     sample = Sample(name="s", inputs={"x": numpy.zeros((1, 2), numpy.float32)}, expected=1)
     return attempt(
@@ -232,7 +232,7 @@ def tried(target: Target, answer: Any, reference: Any = ((0.25, 0.75),)) -> Tria
         conversion="c",
         samples=[sample],
         reference=[[numpy.asarray(reference, numpy.float32)]],
-        with_numpy=False,
+        with_numpy=with_numpy,
         runner=FakeRunner({"armlet_runtime.smoke": answer}),
     )
 
@@ -242,6 +242,13 @@ def test_a_trial_is_read_from_the_targets_report(target: Target) -> None:
     assert trial.answers == (Answer(sample="s", expected=1, chosen=1, score=0.75, difference=0.25),)
     assert trial.counts() == {"Conv": {CPU: 1}}
     assert (trial.latency_ms, trial.with_numpy) == (None, False)
+
+
+def test_a_trial_with_numpy_that_had_none_is_no_trial(target: Target) -> None:
+    with pytest.raises(ArmletError, match="no NumPy") as caught:
+        tried(target, writes(REPORT), with_numpy=True)
+    assert caught.value.kind is Kind.TARGET
+    assert tried(target, writes({**REPORT, "numpy": "2.0"}), with_numpy=True).with_numpy
 
 
 def test_large_values_are_compared_relatively(target: Target) -> None:
@@ -329,5 +336,6 @@ def test_the_runtime_is_the_one_that_its_manifest_describes(paths: Paths) -> Non
     with pytest.raises(ArmletError, match="missing"):
         find_runtime(paths, "demo")
     manifest.write_bytes(b"{}")
-    with pytest.raises(ArmletError, match="not a runtime's manifest"):
+    with pytest.raises(ArmletError) as caught:
         find_runtime(paths, "demo")
+    assert (caught.value.kind, caught.value.where) == (Kind.INPUT, str(manifest))

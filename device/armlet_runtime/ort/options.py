@@ -130,7 +130,6 @@ class SessionOptions:
             api.EnableProfiling(native, os.fsencode(self.profile_file_prefix))
         if self.optimized_model_filepath:
             api.SetOptimizedModelFilePath(native, os.fsencode(self.optimized_model_filepath))
-        # Later than C API 1, so a call only where it is asked for.
         if self.use_deterministic_compute:
             api.SetDeterministicCompute(native, True)
         for key, value in self._config.items():

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import onnx
+import onnxruntime
 import pytest
 from armlet_runtime import ort
 
@@ -15,36 +16,28 @@ IR_VERSION = 10
 OPSET = 21
 
 
-def wheel_library() -> str | None:
-    """The file of the installed wheel that exports the C API; its Python module does not."""
-    spec = importlib.util.find_spec("onnxruntime")
-    if spec is None or spec.origin is None:
-        return None
-    found = sorted((Path(spec.origin).parent / "capi").glob("libonnxruntime.so.*"))
-    return str(found[0]) if found else None
+def tested_library() -> str:
+    """``$ARMLET_ORT_LIBRARY``, or the file of the installed wheel that exports the C API; its Python module does not."""
+    (of_the_wheel,) = (Path(onnxruntime.__file__).parent / "capi").glob("libonnxruntime.so.*")
+    return os.environ.get("ARMLET_ORT_LIBRARY") or str(of_the_wheel)
 
 
 @pytest.fixture(scope="session")
 def library() -> ort.Library:
-    """The library under test: ``$ARMLET_ORT_LIBRARY``, or the wheel's."""
-    path = os.environ.get("ARMLET_ORT_LIBRARY") or wheel_library()
-    if path is None:
-        pytest.skip("neither ARMLET_ORT_LIBRARY nor the onnxruntime wheel is there")
-    return ort.load_library(path)
+    """The library under test."""
+    return ort.load_library(tested_library())
 
 
 @pytest.fixture(autouse=True)
 def default_library(monkeypatch: pytest.MonkeyPatch) -> None:
     """What the binding finds when nobody names a library."""
-    path = os.environ.get("ARMLET_ORT_LIBRARY") or wheel_library()
-    if path is not None:
-        monkeypatch.setenv("ARMLET_ORT_LIBRARY", path)
+    monkeypatch.setenv("ARMLET_ORT_LIBRARY", tested_library())
 
 
 @pytest.fixture(scope="session")
 def official() -> Any:
-    """The official Python package, or a skip."""
-    return pytest.importorskip("onnxruntime")
+    """The official Python package."""
+    return onnxruntime
 
 
 ValueInfo = tuple[str, str, Any]
@@ -58,7 +51,6 @@ def build() -> Build:
     Inputs and outputs are (name, ONNX type such as "FLOAT", shape); a value info of the onnx package is
     taken as it is.
     """
-    onnx = pytest.importorskip("onnx")
     helper = onnx.helper
 
     def info(value: Any) -> Any:

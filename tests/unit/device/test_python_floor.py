@@ -11,8 +11,8 @@ import pytest
 
 PACKAGE = Path(armlet_runtime.__file__).parent
 SOURCES = sorted(PACKAGE.rglob("*.py"))
-# Extras of device/pyproject.toml, used when present.
-EXTRAS = {"numpy", "paho", "nacl"}
+# Of device/pyproject.toml, used when present.
+EXTRAS = {"numpy"}
 
 
 @pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(PACKAGE)))
