@@ -18,10 +18,10 @@ from invoke.exceptions import Exit, ParseError
 from invoke.program import Program
 
 from armlet import __version__
-from armlet.errors import ArmletError, Kind
+from armlet.errors import ArmletError, Kind, host_error, is_host_error
 from armlet.events import Sink
 from armlet.paths import Paths
-from armlet.sinks import fan_out
+from armlet.sinks import fan_out, say
 from armlet.sinks.ci import GitHubGroups, error_commands
 from armlet.sinks.console import Echo, console
 from armlet.sinks.jsonl import JsonLines
@@ -33,10 +33,25 @@ ROOT = Path(__file__).resolve().parent.parent
 
 def main(root: str, *words: str) -> NoReturn:
     """Runs Invoke on the project's ``tasks.py``, whatever the current folder is, and ends the process."""
+    _open_closed_streams()
     # A polite end (a CI's time limit, a shutdown) cleans up just as Ctrl-C does.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     # --write-pyc: Invoke would otherwise have every start compile our modules anew.
     sys.exit(invoke("--search-root", root, "--write-pyc", *help_first(words)))
+
+
+def _open_closed_streams() -> None:
+    """Gives a process that was started without stdin, stdout or stderr (``>&-``) ones that lead nowhere.
+
+    Otherwise the next file that is opened would take their number, and get what is meant for them.
+    """
+    for number, name, mode in ((0, "stdin", "r"), (1, "stdout", "w"), (2, "stderr", "w")):
+        if getattr(sys, name) is None:
+            nowhere = os.open(os.devnull, os.O_RDWR)
+            if nowhere != number:
+                os.dup2(nowhere, number)
+                os.close(nowhere)
+            setattr(sys, name, open(number, mode, encoding="utf-8", closefd=False))  # noqa: SIM115  for good
 
 
 def invoke(*words: str) -> int:
@@ -68,18 +83,16 @@ def edge(body: Callable[P, None]) -> Callable[P, None]:
     def guarded(*args: P.args, **kwargs: P.kwargs) -> None:
         try:
             body(*args, **kwargs)
-            sys.stdout.flush()
         except Exit:
             raise
         except ArmletError as error:
             raise Exit(message=_told(error), code=error.kind) from error
         except KeyboardInterrupt as error:
             raise Exit(message="interrupted", code=Kind.INTERRUPTED) from error
-        except BrokenPipeError as error:
-            # The reader has seen enough (`| head`). Python would complain once more when it flushes at its end.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            raise Exit(code=0) from error
         except Exception as error:
+            if isinstance(error, OSError) and is_host_error(error):
+                told = host_error(error, Path())
+                raise Exit(message=_told(told), code=told.kind) from error
             traceback.print_exc()
             message = "this is a bug in Armlet: please report it with the lines above"
             raise Exit(message=message, code=1) from error
@@ -106,7 +119,9 @@ def run(name: str, *, verbose: bool = False, echo: bool = False) -> Iterator[tup
     """
     paths = here()
     with ExitStack() as stack:
-        lines = stack.enter_context(JsonLines(paths.cache / "logs" / f"{name}.events.jsonl"))
+        # A name with slashes is refused by whoever looks for it, later than this.
+        log = f"{name.replace('/', '_')}.events.jsonl"
+        lines = stack.enter_context(JsonLines(paths.cache / "logs" / log))
         screen = stack.enter_context(console(sys.stderr, verbose=verbose))
         sinks: list[Sink] = [lines, Echo(sys.stdout, screen) if echo else screen]
         if os.environ.get("GITHUB_ACTIONS") == "true":
@@ -117,13 +132,16 @@ def run(name: str, *, verbose: bool = False, echo: bool = False) -> Iterator[tup
 def show(text: str) -> None:
     """Prints a result, if there is any: on stdout, where nothing but results goes."""
     if text:
-        print(text)
+        try:
+            say(text, sys.stdout)
+        except OSError as error:
+            raise host_error(error, Path("/dev/stdout")) from error
 
 
 def show_json(value: Any) -> None:
     """Prints a result (a data class, or what JSON knows) for programs."""
     value = asdict(value) if is_dataclass(value) and not isinstance(value, type) else value
-    print(json.dumps(value, indent=2, sort_keys=True, ensure_ascii=False, default=str))
+    show(json.dumps(value, indent=2, sort_keys=True, ensure_ascii=False, default=str))
 
 
 def number(flag: str, text: str) -> int | None:

@@ -47,8 +47,6 @@ class ElfFacts:
     little_endian: bool
     machine: str
     """``e_machine`` by its name in the ELF specification, e.g. ``EM_AARCH64``."""
-    flags: int
-    """``e_flags``: the float ABI of 32-bit ARM is in here."""
     type: str
     """``ET_DYN``, ``ET_EXEC``, ``ET_REL``, ..."""
     build_id: str | None = None
@@ -73,8 +71,6 @@ class ElfFacts:
     """Name of the separate debug file."""
     kernel: str | None = None
     """Oldest Linux kernel, from the ABI note; executables and libc carry one."""
-    arm_attributes: bytes | None = None
-    """``.ARM.attributes`` as it stands."""
 
     @property
     def stripped(self) -> bool:
@@ -147,7 +143,6 @@ def _facts(elf: ELFFile) -> ElfFacts:
         bits=64 if elf.elfclass == 64 else 32,
         little_endian=elf.little_endian,
         machine=str(elf["e_machine"]),
-        flags=elf["e_flags"],
         type=str(elf["e_type"]),
         build_id=notes.get("NT_GNU_BUILD_ID"),
         soname=next(iter(dynamic.get("DT_SONAME", ())), None),
@@ -163,7 +158,6 @@ def _facts(elf: ELFFile) -> ElfFacts:
         debug_sections=any(name.startswith((".debug_", ".zdebug_")) for name in names),
         debug_link=_debug_link(sections),
         kernel=notes.get("NT_GNU_ABI_TAG"),
-        arm_attributes=next((section.data() for section in sections if section.name == ".ARM.attributes"), None),
     )
 
 

@@ -53,6 +53,7 @@ _HOST_REMEDIES = {
     errno.EACCES: "make the folder writable for this user, or point ARMLET_CACHE elsewhere",
     errno.EROFS: "the file system is read-only: point ARMLET_CACHE elsewhere",
 }
+_IN_THE_WAY = (errno.EISDIR, errno.ENOTDIR, errno.EEXIST, errno.ELOOP)
 
 
 def is_host_error(error: OSError) -> bool:
@@ -62,9 +63,12 @@ def is_host_error(error: OSError) -> bool:
 
 def host_error(error: OSError, place: Path) -> ArmletError:
     """The clear form of an operating system error: what failed, where, and what mends it."""
+    otherwise = "see docs/troubleshooting.md"
+    if error.errno in _IN_THE_WAY:
+        otherwise = "something of another kind is in its place: move that away"
     return ArmletError(
         f"cannot write: {error.strerror or error}",
         where=str(error.filename or place),
-        hint=_HOST_REMEDIES.get(error.errno or 0, "see docs/troubleshooting.md"),
+        hint=_HOST_REMEDIES.get(error.errno or 0, otherwise),
         kind=Kind.HOST,
     )

@@ -35,8 +35,6 @@ class EngineState(Enum):
 class Facts:
     """A machine as ``doctor`` sees it. Sizes are bytes."""
 
-    distribution: str
-    """``ID`` of os-release, e.g. ``debian``; empty where there is no such file."""
     apt: bool
     user: str
     root: bool
@@ -62,12 +60,6 @@ class Facts:
 def search_path(environment: Mapping[str, str] = os.environ) -> str:
     """PATH with the system administrator's folders, which an ordinary user's PATH may lack."""
     return f"{environment.get('PATH', os.defpath)}:{_SBIN}"
-
-
-def parse_os_release(text: str) -> dict[str, str]:
-    """``KEY=value`` lines, quotes removed; anything else is passed over."""
-    pairs = (line.partition("=") for line in text.splitlines() if "=" in line and not line.startswith("#"))
-    return {key.strip(): value.strip().strip("\"'") for key, _, value in pairs}
 
 
 def engine_state(place: str, *, installed: bool) -> EngineState:
@@ -111,11 +103,17 @@ def _answers(place: str) -> bool:
         client.close()
 
 
-def _memory() -> int:
+def _memory(field: str) -> int:
+    """Bytes, by the name of a line of ``/proc/meminfo``; 0 where there is none."""
     for line in Path("/proc/meminfo").read_text().splitlines():
-        if line.startswith("MemTotal:"):
+        if line.startswith(f"{field}:"):
             return int(line.split()[1]) * 1024
     return 0
+
+
+def available_memory() -> int:
+    """Bytes that programs may still take without swapping."""
+    return _memory("MemAvailable")
 
 
 def _free_disk(folder: Path) -> int:
@@ -136,10 +134,8 @@ def survey(
     path = search_path(environment)
     found = {name: place for name in programs if (place := shutil.which(name, path=path))}
     root = os.geteuid() == 0
-    release = Path("/etc/os-release")
     place = environment.get("DOCKER_HOST", "")
     return Facts(
-        distribution=parse_os_release(release.read_text()).get("ID", "") if release.exists() else "",
         apt=shutil.which("apt-get", path=path) is not None,
         user=getpass.getuser() if not root else "root",
         root=root,
@@ -151,7 +147,7 @@ def survey(
         engine=engine_state(place, installed="dockerd" in found),
         engine_place=place or f"{_SCHEME}{ENGINE_SOCKET}",
         free_disk=_free_disk(cache),
-        memory=_memory(),
+        memory=_memory("MemTotal"),
     )
 
 

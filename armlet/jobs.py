@@ -4,8 +4,8 @@ from __future__ import annotations
 
 GIB = 1 << 30
 
-# The largest batch of ONNX Runtime's sources that one compiler holds, with room to spare (docs/architecture.md).
-BYTES_PER_JOB = 2 * GIB
+# What the largest batch of ONNX Runtime's sources takes of one compiler, with room to spare.
+BYTES_PER_JOB = 5 * GIB // 2
 
 
 def jobs(cores: int, available_bytes: int) -> int:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
 
 from pydantic import ValidationError
 
@@ -118,26 +117,11 @@ def read_manifest(path: Path) -> RuntimeManifest:
             kind=Kind.INPUT,
         )
     try:
-        return _validated(data)
+        return RuntimeManifest.model_validate_json(json.dumps(data), extra="ignore")
     except ValidationError as error:
         first = error.errors()[0]
         key = ".".join(str(part) for part in first["loc"])
         raise _unreadable(path, f"{key}: {first['msg']}") from error
-
-
-def _validated(data: dict[str, Any]) -> RuntimeManifest:
-    try:
-        return RuntimeManifest.model_validate_json(json.dumps(data))
-    except ValidationError as error:
-        unknown = [one["loc"] for one in error.errors() if one["type"] == "extra_forbidden"]
-        if not unknown:
-            raise
-    for *parents, key in unknown:
-        holder: Any = data
-        for parent in parents:
-            holder = holder[parent]
-        del holder[key]
-    return RuntimeManifest.model_validate_json(json.dumps(data))
 
 
 def _unreadable(path: Path, what: str) -> ArmletError:

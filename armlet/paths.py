@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from armlet.errors import ArmletError, Kind
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Paths:
@@ -17,10 +19,29 @@ class Paths:
 
     @classmethod
     def of(cls, root: Path, environment: Mapping[str, str] = os.environ) -> Paths:
-        """The cache is ``ARMLET_CACHE``, else ``~/.cache/armlet``."""
-        chosen = environment.get("ARMLET_CACHE")
-        cache = Path(chosen).expanduser() if chosen else Path.home() / ".cache" / "armlet"
+        """The cache is ``ARMLET_CACHE``, else ``~/.cache/armlet``.
+
+        Raises:
+            ArmletError: (HOST) the home folder that is asked for is not known.
+        """
+        chosen = environment.get("ARMLET_CACHE") or "~/.cache/armlet"
+        try:
+            cache = Path(chosen).expanduser()
+        except RuntimeError as error:
+            raise ArmletError(
+                f"the cache's place {chosen} has no meaning here: no such home folder is known",
+                hint="set ARMLET_CACHE to an absolute path, or HOME",
+                kind=Kind.HOST,
+            ) from error
         return cls(root=root.resolve(), cache=cache.absolute())
+
+    @property
+    def private(self) -> tuple[Path, ...]:
+        """What nothing that ships may name: the project, the cache, and the user's home where there is one."""
+        try:
+            return (self.root, self.cache, Path.home())
+        except RuntimeError:
+            return (self.root, self.cache)
 
     @property
     def downloads(self) -> Path:

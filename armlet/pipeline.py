@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from functools import partial
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from armlet import digest, plan
@@ -14,6 +14,7 @@ from armlet.config import Resolved, resolve
 from armlet.engine import Engine
 from armlet.events import PlanReady, Sink, StepDone, StepStarted
 from armlet.gates import GateResult, evaluate, recorded
+from armlet.host import available_memory
 from armlet.jobs import jobs as jobs_for
 from armlet.paths import Paths
 from armlet.steps import compile as compile_step
@@ -66,11 +67,11 @@ def build(paths: Paths, sku: str, emit: Sink, options: Options | None = None) ->
     store = Store(paths.artifacts)
     store.sweep()
     _sweep_work(paths.work)
-    reports = _run_all(planned, resolved, paths, store, emit, options or Options())
+    run = _Run(resolved=resolved, paths=paths, store=store, emit=emit, options=options or Options())
+    reports = run.all(planned)
     build_id = planned[-1].id
     dist = paths.dist(sku)
-    output = store.find(build_id)
-    assert output is not None
+    output = store[build_id]
     with store.lock(f"dist-{digest.of_value(str(dist))}", emit):
         _deliver(output, build_id, dist)
     return BuildReport(
@@ -89,57 +90,59 @@ def gates(paths: Paths, sku: str) -> tuple[GateResult, ...]:
     return evaluate(paths.dist(sku), resolve(paths, sku), private=private)
 
 
-def _run_all(
-    planned: Sequence[plan.Planned], resolved: Resolved, paths: Paths, store: Store, emit: Sink, options: Options
-) -> tuple[StepReport, ...]:
-    steps = {step.name: step for step in STEPS}
-    outputs: dict[str, Path] = {}
-    reports: list[StepReport] = []
+@dataclass(kw_only=True)
+class _Run:
+    """One pass over a plan; holds what its steps share."""
+
+    resolved: Resolved
+    paths: Paths
+    store: Store
+    emit: Sink
+    options: Options
     engine: Engine | None = None
-    for step in planned:
+    outputs: dict[str, Path] = field(default_factory=dict)
+
+    def all(self, planned: Sequence[plan.Planned]) -> tuple[StepReport, ...]:
+        return tuple(self._one(entry, step) for entry, step in zip(planned, STEPS, strict=True))
+
+    def _one(self, entry: plan.Planned, step: Step) -> StepReport:
         started = time.monotonic()
-        found = store.find(step.id)
-        if found is None:
-            emit(StepStarted(step=step.name, id=step.id))
-            # An engine is asked for only when something must run: an unchanged build needs none.
-            engine = engine or _connect()
-            scratch = paths.work / step.id
-            work = partial(
-                Work,
-                id=step.id,
-                resolved=resolved,
-                paths=paths,
-                engine=engine,
-                inputs={name: outputs[name] for name in step.needs},
-                scratch=scratch,
-                emit=emit,
-                jobs=options.jobs or jobs_for(os.cpu_count() or 1, _available_bytes()),
-                shell_on_fail=options.shell_on_fail,
-            )
-            outputs[step.name] = _run_one(steps[step.name], work, scratch, store, step.id, emit)
-        else:
-            outputs[step.name] = found
-        report = StepReport(name=step.name, id=step.id, cached=found is not None, seconds=time.monotonic() - started)
-        reports.append(report)
-        emit(
-            StepDone(
-                step=step.name, id=step.id, cached=report.cached, seconds=report.seconds, output=outputs[step.name]
-            )
-        )
-    return tuple(reports)
+        output = self.store.find(entry.id)
+        cached = output is not None
+        if output is None:
+            self.emit(StepStarted(step=entry.name, id=entry.id))
+            output = self._made(entry, step)
+        self.outputs[entry.name] = output
+        seconds = time.monotonic() - started
+        self.emit(StepDone(step=entry.name, id=entry.id, cached=cached, seconds=seconds, output=output))
+        return StepReport(name=entry.name, id=entry.id, cached=cached, seconds=seconds)
 
-
-def _run_one(step: Step, work: Callable[..., Work], scratch: Path, store: Store, step_id: str, emit: Sink) -> Path:
-    with store.lock(step_id, emit):
-        # Another build may have made it while this one waited.
-        if (found := store.find(step_id)) is None:
-            scratch.mkdir(parents=True, exist_ok=True)
-            with store.create(step_id) as out:
-                step.run(work(out=out))
+    def _made(self, entry: plan.Planned, step: Step) -> Path:
+        # An engine is asked for only when something must run: an unchanged build needs none.
+        self.engine = self.engine or _connect()
+        with self.store.lock(entry.id, self.emit):
+            # Another build may have made it while this one waited.
+            if (found := self.store.find(entry.id)) is not None:
+                return found
+            scratch = self.paths.work / entry.id
+            with self.store.create(entry.id) as out:
+                scratch.mkdir(parents=True, exist_ok=True)
+                step.run(
+                    Work(
+                        id=entry.id,
+                        resolved=self.resolved,
+                        paths=self.paths,
+                        engine=self.engine,
+                        inputs={name: self.outputs[name] for name in entry.needs},
+                        out=out,
+                        scratch=scratch,
+                        emit=self.emit,
+                        jobs=self.options.jobs or jobs_for(len(os.sched_getaffinity(0)), available_memory()),
+                        shell_on_fail=self.options.shell_on_fail,
+                    )
+                )
             remove_tree(scratch)
-            found = store.find(step_id)
-    assert found is not None, f"step {step.name} ran and left no output"
-    return found
+        return self.store[entry.id]
 
 
 def _connect() -> Engine:
@@ -158,12 +161,7 @@ def _deliver(output: Path, build_id: str, dist: Path) -> None:
 
 def _sweep_work(folder: Path) -> None:
     """Removes half-done steps that nobody came back to."""
-    if folder.is_dir():
-        for scratch in folder.iterdir():
+    for scratch in folder.glob("*"):
+        with suppress(FileNotFoundError):
             if time.time() - scratch.stat().st_mtime > _KEPT_SECONDS:
                 remove_tree(scratch)
-
-
-def _available_bytes() -> int:
-    fields = dict(line.split(":", 1) for line in Path("/proc/meminfo").read_text().splitlines())
-    return int(fields["MemAvailable"].split()[0]) * 1024

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,7 +9,6 @@ from armlet.config import Resolved, resolve
 from armlet.events import Sink
 from armlet.fetch import Places, Wanted, fetch, from_component, from_wheel
 from armlet.paths import Paths
-from armlet.process import HostRunner
 from armlet.recipes import SKUS, SOURCE_SETS
 
 
@@ -27,7 +25,7 @@ def fetch_all(paths: Paths, source_set: str | None, emit: Sink) -> tuple[Path, .
         if resolved.source_set.name in names:
             wanted += _wheels(resolved)
     unique = tuple({file.sha256: file for file in wanted}.values())
-    return fetch(unique, paths.downloads, emit, places=Places.of(os.environ, HostRunner()))
+    return fetch(unique, paths.downloads, emit, places=Places.here())
 
 
 def _wheels(resolved: Resolved) -> Iterator[Wanted]:

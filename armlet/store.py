@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 import os
 import shutil
 import tempfile
@@ -12,36 +13,61 @@ from pathlib import Path
 
 from armlet.errors import host_error, is_host_error
 from armlet.events import Sink
-from armlet.files import alone
+from armlet.files import alone, write_whole
+
+_STAGING = ".staging-"
 
 
 class Store:
-    """Folders named by step id. A folder is there whole, or not at all."""
+    """Folders named by step id. A folder is there whole, or not at all.
+
+    Beside each is its seal: an output that was damaged since counts as not there, and is made again.
+    """
 
     def __init__(self, root: Path) -> None:
         self._root = root
 
     def find(self, step_id: str) -> Path | None:
-        """The finished output, or None."""
+        """The finished output; None where there is none, or where it was damaged since."""
         folder = self._root / step_id
-        return folder if folder.is_dir() else None
+        try:
+            return folder if self._seal(step_id).read_text() == _state(folder) else None
+        except (OSError, ValueError):
+            return None
+
+    def __getitem__(self, step_id: str) -> Path:
+        """The finished output.
+
+        Raises:
+            KeyError: there is none.
+        """
+        if (found := self.find(step_id)) is None:
+            raise KeyError(step_id)
+        return found
 
     @contextmanager
     def create(self, step_id: str) -> Iterator[Path]:
         """Yields an empty folder that becomes the step's output when the block ends without an exception.
+
+        One caller at a time for one step (``lock``): what a killed one left of it is removed.
 
         Raises:
             ArmletError: the disk is full or not writable. Any other exception of the block goes on as it is.
         """
         try:
             self._root.mkdir(parents=True, exist_ok=True)
-            staging = Path(tempfile.mkdtemp(prefix=".staging-", dir=self._root))
+            mark = f"{_STAGING}{step_id[:16]}-"
+            for left in self._root.glob(f"{mark}*"):
+                remove_tree(left)
+            staging = Path(tempfile.mkdtemp(prefix=mark, dir=self._root))
             staging.chmod(0o755)
         except OSError as error:
             raise host_error(error, self._root) from error
         try:
             yield staging
             os.sync()
+            write_whole(self._seal(step_id), _state(staging).encode())
+            _remove(self._root / step_id)
             staging.rename(self._root / step_id)
         except BaseException as error:
             remove_tree(staging)
@@ -61,13 +87,42 @@ class Store:
                 raise host_error(error, self._root) from error
             yield
 
+    def _seal(self, step_id: str) -> Path:
+        return self._root / f".{step_id}.seal"
+
     def sweep(self) -> None:
         """Removes what a killed process left half-done (anything staged for longer than any step takes)."""
         if not self._root.is_dir():
             return
-        for staging in self._root.glob(".staging-*"):
+        for staging in self._root.glob(f"{_STAGING}*"):
             if _age_hours(staging) > 24:
                 remove_tree(staging)
+
+
+def _state(folder: Path) -> str:
+    """What differs once a file is removed, added, cut short or written to, without reading any of them.
+
+    Times are whole seconds: more do not survive every copy of a cache.
+    """
+    files = size = times = 0
+    waiting = [str(folder)]
+    while waiting:
+        with os.scandir(waiting.pop()) as entries:
+            for entry in entries:
+                if entry.is_dir(follow_symlinks=False):
+                    waiting.append(entry.path)
+                    continue
+                found = entry.stat(follow_symlinks=False)
+                files, size, times = files + 1, size + found.st_size, times + int(found.st_mtime)
+    return f"{files} files, {size} bytes, times {times}\n"
+
+
+def _remove(path: Path) -> None:
+    """Removes a folder, or what is in the place of one."""
+    if path.is_dir() and not path.is_symlink():
+        remove_tree(path)
+    else:
+        path.unlink(missing_ok=True)
 
 
 def _age_hours(path: Path) -> float:
@@ -91,11 +146,15 @@ def replace_tree(source: Path, target: Path) -> None:
     """
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        staging = Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=target.parent))
+        # No name of a SKU has this mark, so the pattern never meets another's folders.
+        mark = f".{target.name}~"
+        for left in target.parent.glob(f"{glob.escape(mark)}*"):
+            remove_tree(left)
+        staging = Path(tempfile.mkdtemp(prefix=mark, dir=target.parent))
         staging.chmod(0o755)
         try:
             shutil.copytree(source, staging, symlinks=True, dirs_exist_ok=True)
-            retired = Path(tempfile.mkdtemp(prefix=f".{target.name}-old-", dir=target.parent))
+            retired = Path(tempfile.mkdtemp(prefix=mark, dir=target.parent))
             if target.exists():
                 target.rename(retired / target.name)
             staging.rename(target)

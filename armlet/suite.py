@@ -8,7 +8,7 @@ import shutil
 import sys
 from collections.abc import Callable, Mapping
 
-from armlet.errors import ArmletError, Kind
+from armlet.errors import ArmletError, Kind, host_error
 from armlet.events import Note, Sink
 from armlet.paths import Paths
 from armlet.process import Command, Runner
@@ -67,7 +67,7 @@ def clean(paths: Paths, *, cache: bool, consent: Callable[[list[str]], bool]) ->
     """Removes the outputs and, if asked, the cache, once ``consent`` (shown the folders) is given; returns them.
 
     Raises:
-        ArmletError: consent was not given; nothing is removed.
+        ArmletError: consent was not given, and nothing is removed; (HOST) a file cannot be.
     """
     folders = [paths.root / "dist", *([paths.cache] if cache else [])]
     there = [folder for folder in folders if folder.exists()]
@@ -75,5 +75,8 @@ def clean(paths: Paths, *, cache: bool, consent: Callable[[list[str]], bool]) ->
     if there and not consent(names):
         raise ArmletError("nothing was removed", hint="say yes when asked, or add --yes", kind=Kind.INPUT)
     for folder in there:
-        shutil.rmtree(folder)
+        try:
+            shutil.rmtree(folder)
+        except OSError as error:
+            raise host_error(error, folder) from error
     return names

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import re
+import stat
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -193,6 +194,10 @@ class _Walk:
         self.problems.append(Problem(where=where, what=_on_one_line(what), hint=hint))
 
 
+_LARGEST = 4 << 20
+"""Bytes; reading that much takes seconds, and no recipe comes near."""
+
+
 def read(path: Path, *, root: Path) -> Document:
     """Reads one file.
 
@@ -201,6 +206,8 @@ def read(path: Path, *, root: Path) -> Document:
     """
     file = path.relative_to(root).as_posix() if path.is_relative_to(root) else str(path)
     try:
+        if not stat.S_ISREG(path.stat().st_mode) and not path.is_dir():
+            raise _refusal(file, "is no regular file", "put a YAML file here")
         raw = path.read_bytes()
     except FileNotFoundError:
         raise _refusal(file, "there is no such file", "check the name") from None
@@ -208,6 +215,8 @@ def read(path: Path, *, root: Path) -> Document:
         raise _refusal(file, "is a folder", "move it away; a YAML file is expected here") from None
     except OSError as error:
         raise _refusal(file, f"cannot be read: {error.strerror}", "check its permissions") from error
+    if len(raw) > _LARGEST:
+        raise _refusal(file, f"has {len(raw) >> 20} MiB", "a recipe has a few KiB: put the right file here")
     try:
         text = raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:

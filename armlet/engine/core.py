@@ -208,9 +208,7 @@ class Engine:
         Raises:
             ArmletError: (HOST) less is free.
         """
-        folder = Path(str(self._info.get("DockerRootDir") or "/nowhere"))
-        if folder.is_dir():
-            require_space(folder, needed, what=what)
+        require_space(Path(str(self._info.get("DockerRootDir") or "/nowhere")), needed, what=what)
 
     def shell_argv(self, *, image: str) -> tuple[str, ...]:
         """The command that opens a shell in a new container, as shut in as a build's, on the caller's terminal."""

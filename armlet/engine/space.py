@@ -11,18 +11,15 @@ GIB = 1 << 30
 
 
 def require_space(folder: Path, needed: int, *, what: str) -> None:
-    """Checks that the file system of ``folder`` (or of its nearest existing parent) has ``needed`` bytes free.
+    """Checks that the file system of ``folder`` has ``needed`` bytes free.
 
     A folder that cannot be looked at is passed: the engine may be on another machine.
 
     Raises:
         ArmletError: less is free.
     """
-    existing = next((place for place in (folder, *folder.parents) if place.exists()), None)
-    if existing is None:
-        return
     try:
-        free = shutil.disk_usage(existing).free
+        free = shutil.disk_usage(folder).free
     except OSError:
         return
     if free < needed:

@@ -81,7 +81,7 @@ def _receive(wanted: Wanted, url: str, part: Path, session: requests.Session, em
     if wanted.size is not None and have >= wanted.size:
         return  # All there, or too much: either way the hash decides.
     with opened(url, have, session, patience) as reply:
-        if None not in (wanted.size, reply.total) and reply.total != wanted.size:
+        if wanted.size is not None and reply.total not in (None, wanted.size):
             raise PlaceFailed(
                 f"wrong content: it offers {reply.total} bytes, expected {wanted.size} with sha256 {wanted.sha256}"
             )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import io
-import os
 import tempfile
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -25,7 +24,6 @@ from armlet.fetch.upstream import read_facts
 from armlet.fetch.wanted import Wanted
 from armlet.files import write_whole
 from armlet.paths import Paths
-from armlet.process import HostRunner
 from armlet.recipes import SOURCE_SETS
 from armlet.spec.source_set import SourceSet
 from armlet.validation import validate
@@ -153,7 +151,7 @@ def _load(path: Path, paths: Paths) -> Any:
 
 
 def _write_locked(paths: Paths, name: str, data: Any, emit: Sink, places: Places | None, patience: Patience) -> Path:
-    known = places or Places.of(os.environ, HostRunner())
+    known = places or Places.here()
     archives: dict[str, Path] = {}
     with new_session() as session:
         for component in data["components"]:

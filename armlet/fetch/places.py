@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,7 +10,7 @@ from urllib.parse import quote, unquote, urlsplit, urlunsplit
 
 from armlet.errors import ArmletError, Kind
 from armlet.fetch.wanted import Wanted
-from armlet.process import Command, Runner
+from armlet.process import Command, HostRunner, Runner
 from armlet.spec.toolchain import Wheel
 
 Place = str | Wheel
@@ -39,6 +40,11 @@ class Places:
             own=_listed(environment, "ARMLET_MIRRORS"),
             debian=_listed(environment, "ARMLET_DEBIAN_MIRROR") or _configured_in_apt(runner),
         )
+
+    @classmethod
+    def here(cls) -> Places:
+        """As ``of``, from this process's environment and this machine's apt."""
+        return cls.of(os.environ, HostRunner())
 
     def of_file(self, wanted: Wanted) -> tuple[Place, ...]:
         """All places of one file, the first to be tried first."""
@@ -84,15 +90,24 @@ def local_path(url: str) -> Path:
 def _listed(environment: Mapping[str, str], variable: str) -> tuple[str, ...]:
     roots = [entry.strip().rstrip("/") for entry in environment.get(variable, "").split(",")]
     for root in filter(None, roots):
-        parts = urlsplit(root)
-        sound = root.startswith("file:///") if parts.scheme == "file" else parts.netloc
-        if parts.scheme not in _SCHEMES or not sound:
+        if not _is_mirror(root):
             raise ArmletError(
                 f'{variable}: "{root}" is no mirror',
                 hint="write file:///absolute/folder or https://host/path, several with commas between them",
                 kind=Kind.INPUT,
             )
     return tuple(dict.fromkeys(filter(None, roots)))
+
+
+def _is_mirror(root: str) -> bool:
+    try:
+        parts = urlsplit(root)
+        if parts.scheme == "file":
+            return root.startswith("file:///")
+        # Reading the port checks it.
+        return parts.scheme in _SCHEMES and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        return False
 
 
 def _configured_in_apt(runner: Runner) -> tuple[str, ...]:

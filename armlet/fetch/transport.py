@@ -18,6 +18,9 @@ from armlet import __version__
 from armlet.fetch.places import local_path
 
 _BLOCK = 1 << 18
+_OBJECT = re.compile(r"^(<.*?>|\w+Connection(Pool)?\(.*?\)): ")
+"""What urllib3 puts before its reasons: the connection, as Python shows it."""
+_UNPRINTABLE = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 _TRANSIENT = frozenset({408, 425, 429, 500, 502, 503, 504})
 
 
@@ -180,5 +183,7 @@ def _cause(error: BaseException) -> str:
         if not isinstance(inner, BaseException):
             break
         error = inner
-    text = str(error).rpartition(">: ")[2] or type(error).__name__
-    return text[:1].lower() + text[1:]
+    text = _UNPRINTABLE.sub("?", str(error))
+    text = _OBJECT.sub("", text) or type(error).__name__
+    # Not the name of a class, nor one of several capitals.
+    return text[:1].lower() + text[1:] if re.match(r"[A-Z][a-z']*( |$)", text) else text

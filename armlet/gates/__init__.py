@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
 
@@ -46,7 +46,7 @@ def run_gates(artefact: Artefact, gates: Sequence[Gate] = GATES) -> tuple[GateRe
     return tuple(GateResult(name=name, measured=v.measured, problems=v.problems) for name, v in verdicts)
 
 
-def demand(results: Iterable[GateResult], *, where: str = "") -> None:
+def demand(results: Iterable[GateResult]) -> None:
     """Refuses an artefact that a gate has something against.
 
     Raises:
@@ -61,7 +61,6 @@ def demand(results: Iterable[GateResult], *, where: str = "") -> None:
         f"the artefact does not pass: {failed}{listed}",
         hint="\n       ".join(dict.fromkeys(problem.hint for _, problem in problems)),
         kind=Kind.GATE,
-        where=where,
     )
 
 
@@ -128,7 +127,7 @@ def expected_of(resolved: Resolved) -> Expected:
 
 
 def evaluate(dist: Path, resolved: Resolved, *, private: Sequence[Path] = ()) -> tuple[GateResult, ...]:
-    """Judges what ``dist/<sku>/`` holds now, byte for byte: the tarballs, or the unpacked folder where there is none.
+    """Judges the tarballs that ``dist/<sku>/`` holds now, byte for byte, and the folder where it holds something else.
 
     Args:
         dist: the SKU's output folder.
@@ -138,18 +137,31 @@ def evaluate(dist: Path, resolved: Resolved, *, private: Sequence[Path] = ()) ->
         ArmletError: (INPUT) the SKU was not built; (GATE) a file is damaged or missing.
     """
     name = runtime_name(resolved)
-    packed, folder, debug = dist / f"{name}.tar.xz", dist / name, dist / f"{name}-dbg.tar.xz"
-    if not packed.is_file() and not folder.is_dir():
+    packed, debug = dist / f"{name}.tar.xz", dist / f"{name}-dbg.tar.xz"
+    if not packed.is_file():
         raise ArmletError(
             f"there is no runtime of {resolved.sku.name}",
             where=str(dist),
             hint=f"run: ./inv build --sku {resolved.sku.name}",
             kind=Kind.INPUT,
         )
-    artefact = read_artefact(
-        expected_of(resolved),
-        tarball(packed) if packed.is_file() else tree(folder),
-        tarball(debug) if debug.is_file() else (),
-        forbidden=forbidden_prefixes(*private),
-    )
-    return run_gates(artefact)
+    debug_files = tuple(tarball(debug)) if debug.is_file() else ()
+
+    def judged(files: Mapping[str, bytes | str]) -> tuple[GateResult, ...]:
+        forbidden = forbidden_prefixes(*private)
+        return run_gates(read_artefact(expected_of(resolved), files.items(), debug_files, forbidden=forbidden))
+
+    shipped, unpacked = dict(tarball(packed)), dict(tree(dist / name))
+    results = judged(shipped)
+    if not unpacked or unpacked == shipped or not all(result.ok for result in results):
+        return results
+    results = judged(unpacked)
+    if all(result.ok for result in results):
+        changed = [path for path in sorted({*shipped, *unpacked}) if shipped.get(path) != unpacked.get(path)]
+        raise ArmletError(
+            f"differs from {packed.name}: {', '.join(changed[:3])}{', ...' if changed[3:] else ''}",
+            where=str(dist / name),
+            hint=f"somebody changed one of them: remove {dist} and build again",
+            kind=Kind.GATE,
+        )
+    return results

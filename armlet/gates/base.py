@@ -80,9 +80,6 @@ class Problem:
     what: str
     hint: str
 
-    def __str__(self) -> str:
-        return self.what
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:

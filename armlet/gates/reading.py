@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import lzma
 import re
 import string
 import tarfile
@@ -14,6 +15,7 @@ from armlet.errors import ArmletError, Kind
 from armlet.gates.base import Artefact, Expected, FileFacts
 
 _SHOWN_LEAKS = 3
+_BLOCK = 1 << 20
 # What follows a folder's name: more of the path, or the end of the string, as a compiler's working directory has it.
 _REST = re.compile(rb"/[\x21-\x7e\x80-\xff]{1,120}|/?(?=\0)")
 _INSIDE_A_PATH = frozenset(string.ascii_letters.encode() + string.digits.encode() + b"_.-/")
@@ -112,13 +114,13 @@ def tree(folder: Path) -> Iterator[tuple[str, bytes | str]]:
 
 
 def tarball(path: Path) -> Iterator[tuple[str, bytes | str]]:
-    """Every file and link of a tarball whose members share one top folder, which is dropped from the paths.
+    """Every file and link of a ``.tar.xz`` whose members share one top folder, which is dropped from the paths.
 
     Raises:
         ArmletError: it cannot be read.
     """
     try:
-        with tarfile.open(path) as archive:
+        with lzma.open(path) as packed, tarfile.open(fileobj=packed, mode="r|") as archive:
             for member in archive:
                 name = "/".join(PurePosixPath(member.name).parts[1:])
                 if member.issym():
@@ -127,7 +129,10 @@ def tarball(path: Path) -> Iterator[tuple[str, bytes | str]]:
                     stream = archive.extractfile(member)
                     assert stream is not None
                     yield name, stream.read()
-    except (tarfile.TarError, OSError, EOFError) as error:
+            # Behind the archive's end is the checksum of all that was read.
+            while packed.read(_BLOCK):
+                pass
+    except (tarfile.TarError, lzma.LZMAError, OSError, EOFError) as error:
         raise ArmletError(
             f"cannot read the tarball: {error}",
             where=str(path),

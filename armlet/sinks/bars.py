@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Protocol, TextIO
 
 from rich.console import Console as RichConsole
@@ -12,6 +13,7 @@ from rich.progress import Progress as RichProgress
 from rich.text import Text
 
 from armlet.events import Progress
+from armlet.sinks import say
 
 _EVERY_S = 30.0
 _EVERY_SHARE = 0.1
@@ -72,7 +74,9 @@ class PlainBar:
         self._told_share = 0.0
 
     def say(self, text: str) -> None:
-        print(text, file=self._stream, flush=True)
+        # What is shown is a comfort: losing it is no reason to stop.
+        with suppress(OSError):
+            say(text, self._stream)
 
     def update(self, progress: Progress) -> None:
         now = self._clock()

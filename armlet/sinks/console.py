@@ -9,6 +9,7 @@ from types import TracebackType
 from typing import TextIO
 
 from armlet.events import Event, Line, Note, PlanReady, Progress, Sink, StepDone, StepStarted
+from armlet.sinks import say
 from armlet.sinks.bars import Bar, LiveBar, PlainBar, duration
 
 _SHOWN_ON_FAILURE = 20
@@ -94,7 +95,7 @@ class Echo:
 
     def __call__(self, event: Event, /) -> None:
         if isinstance(event, Line):
-            print(event.text, file=self._out, flush=True)
+            say(event.text, self._out)
         else:
             self._rest(event)
 

@@ -22,7 +22,7 @@ from armlet.events import Event, Line, Sink
 from armlet.fetch import Places, fetch, from_wheel, unpack
 from armlet.files import write_whole
 from armlet.paths import Paths
-from armlet.process import Command, HostRunner, Runner, checked, interactive
+from armlet.process import Command, Runner, checked, interactive
 from armlet.spec.toolchain import Toolchain
 from armlet.steps import rootfs
 from armlet.steps.base import Step, Work
@@ -117,7 +117,7 @@ def shell(*, toolchain: Toolchain, paths: Paths, engine: Engine, emit: Sink) -> 
 
 def _build(toolchain: Toolchain, tag: str, paths: Paths, engine: Engine, emit: Sink) -> str:
     wanted = [from_wheel(wheel) for wheel in toolchain.wheels]
-    wheels = fetch(wanted, paths.downloads, emit, places=Places.of(os.environ, HostRunner()))
+    wheels = fetch(wanted, paths.downloads, emit, places=Places.here())
     base = rootfs.base_image(toolchain.base, engine, paths.images, emit)
     mirror = rootfs.debian_mirror()
     bundle = rootfs.ca_bundle()

@@ -85,7 +85,7 @@ def _run(work: Work) -> None:
         expected_of(resolved),
         tree(folder),
         tree(debug),
-        forbidden=forbidden_prefixes(work.paths.root, work.paths.cache, Path.home()),
+        forbidden=forbidden_prefixes(*work.paths.private),
     )
     results = run_gates(artefact)
     demand(results)

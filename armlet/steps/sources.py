@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -46,7 +45,7 @@ def _run(work: Work) -> None:
         [from_component(component) for component in components],
         work.paths.downloads,
         work.emit,
-        places=Places.of(os.environ, runner),
+        places=Places.here(),
     )
     for number, (component, archive) in enumerate(zip(components, archives, strict=True), start=1):
         folder = work.out / component.name

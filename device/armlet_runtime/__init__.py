@@ -1,4 +1,4 @@
-"""What runs on the target: ``armlet_runtime.ort`` binds ONNX Runtime, and the service is built on it.
+"""What runs on the target: ``armlet_runtime.ort`` binds ONNX Runtime, ``armlet_runtime.smoke`` tries a model.
 
 Importing this package loads nothing else: no native library, no NumPy.
 """

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -100,6 +101,7 @@ def imports(tree: ast.AST) -> Iterator[tuple[str, int]]:
                 yield (full if full in MODULES else base), node.lineno
 
 
+@functools.cache
 def parsed(module: str) -> ast.Module:
     return ast.parse(MODULES[module].read_text())
 

@@ -15,7 +15,7 @@ DATA = bytes(range(256)) * 2000
 IMPATIENT = Patience(connect=2.0, silence=0.3, least=1000, attempts=3, pause=0.01, longest_pause=0.05)
 
 
-class FakeRunner:
+class FakeNoRunner:
     def run(self, command: Command, emit: Any = None) -> Done:
         raise AssertionError(f"nothing is to be run here: {command}")
 
@@ -31,7 +31,7 @@ def get(wanted: Wanted, folder: Path, events: list[Event] | None = None, places:
         folder,
         (events if events is not None else []).append,
         places=places or Places(),
-        runner=FakeRunner(),
+        runner=FakeNoRunner(),
         patience=IMPATIENT,
     )
     return path

@@ -72,11 +72,39 @@ def test_an_interruption_is_130_without_a_traceback(root: Path, tmp_path: Path) 
     assert ended.tail == ("interrupted",)
 
 
-def test_a_reader_that_leaves_is_no_error(root: Path, tmp_path: Path) -> None:
-    # Standard output becomes a pipe that nobody reads.
-    body = "import os, sys\nr, w = os.pipe()\nos.dup2(w, 1)\nos.close(r)\nprint('x' * 100000)"
+@pytest.mark.parametrize("stream", [1, 2])
+@pytest.mark.parametrize(("then", "code"), [("pass", 0), ("raise ArmletError('x', hint='', kind=Kind.GATE)", 5)])
+def test_a_reader_that_leaves_changes_nothing(root: Path, tmp_path: Path, stream: int, then: str, code: int) -> None:
+    # The stream becomes a pipe that nobody reads.
+    body = (
+        f"import os, sys\nfrom armlet import cli\nfrom armlet.sinks.bars import PlainBar\n"
+        f"r, w = os.pipe()\nos.dup2(w, {stream})\nos.close(r)\n"
+        f"cli.show('x' * 100000)\nPlainBar(sys.stderr).say('y')\n{then}"
+    )
+    assert run_body(root, tmp_path, body).code == code
+
+
+def test_a_result_that_finds_no_room_is_the_hosts_fault(root: Path, tmp_path: Path) -> None:
+    body = "import os\nfrom armlet import cli\nos.dup2(os.open('/dev/full', os.O_WRONLY), 1)\ncli.show('x')"
     ended = run_body(root, tmp_path, body)
-    assert (ended.code, ended.tail) == (0, ())
+    assert ended.code == Kind.HOST
+    assert ended.tail[0] == "error: /dev/stdout: cannot write: No space left on device"
+
+
+def test_a_full_disk_is_the_hosts_fault_wherever_it_shows(root: Path, tmp_path: Path) -> None:
+    ended = run_body(root, tmp_path, "raise OSError(28, 'No space left on device', '/somewhere')")
+    assert ended.code == Kind.HOST
+    assert ended.tail[0] == "error: /somewhere: cannot write: No space left on device"
+
+
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
+def test_closed_streams_change_nothing(root: Path, tmp_path: Path, closed: str) -> None:
+    mark = tmp_path / "ran"
+    folder = project(tmp_path, f"from armlet import cli\ncli.show('x')\nPath({str(mark)!r}).touch()")
+    start = "import sys; sys.path.insert(0, sys.argv[1]); from armlet.cli import main; main(sys.argv[2], 'go')"
+    shell = ("sh", "-c", f'exec "$@" {closed}', "sh", sys.executable, "-I", "-c", start, str(root), str(folder))
+    assert HostRunner().run(Command(argv=shell)).code == 0
+    assert mark.exists()
 
 
 def test_a_polite_end_cleans_up_like_ctrl_c(root: Path, tmp_path: Path) -> None:
@@ -215,10 +243,22 @@ def test_check_runs_every_tool_even_after_a_failure(paths: Paths) -> None:
 
 def test_a_run_writes_its_events(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("ARMLET_CACHE", str(tmp_path))
-    with cli.run("build-x") as (_, emit):
+    with cli.run("build-../x") as (_, emit):
         emit(Note(text="hello"))
-    (line,) = (tmp_path / "logs" / "build-x.events.jsonl").read_text().splitlines()
+    (line,) = (tmp_path / "logs" / "build-.._x.events.jsonl").read_text().splitlines()
     assert json.loads(line)["text"] == "hello"
+
+
+@pytest.mark.parametrize("chosen", [None, "~no-such-user/cache"])
+def test_a_cache_below_an_unknown_home_is_refused(
+    chosen: str | None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(os.path, "expanduser", lambda path: path)
+    with pytest.raises(ArmletError, match="no such home folder") as caught:
+        Paths.of(tmp_path, {"ARMLET_CACHE": chosen} if chosen else {})
+    assert caught.value.kind is Kind.HOST
+    paths = Paths.of(tmp_path, {"ARMLET_CACHE": str(tmp_path / "cache")})
+    assert paths.private == (tmp_path, tmp_path / "cache")
 
 
 def test_an_echoed_tool_goes_to_stdout(

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 import string
 from pathlib import Path
 
@@ -16,6 +17,15 @@ def refusal(text: str) -> ArmletError:
         yamlfile.parse(text, file="x.yaml")
     assert caught.value.kind is Kind.INPUT
     return caught.value
+
+
+def test_what_is_no_recipe_is_refused_before_it_holds_anything_up(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.yaml")
+    (tmp_path / "huge.yaml").write_bytes(b"#" * (5 << 20))
+    for name, what in (("pipe.yaml", "no regular file"), ("huge.yaml", "5 MiB")):
+        with pytest.raises(ArmletError, match=what) as caught:
+            yamlfile.read(tmp_path / name, root=tmp_path)
+        assert (caught.value.kind, caught.value.where) == (Kind.INPUT, name)
 
 
 def test_every_key_and_item_knows_its_line() -> None:

@@ -17,7 +17,6 @@ from armlet.process import Command, Runner, start_daemon
 from tests.fakes.runner import FakeRunner, done
 
 HEALTHY = Facts(
-    distribution="debian",
     apt=True,
     user="root",
     root=True,
@@ -103,7 +102,7 @@ def test_instructions_are_one_installation_then_the_rest() -> None:
 
 
 def test_another_distribution_is_told_the_packages() -> None:
-    facts = but(apt=False, distribution="fedora", programs=without("mmdebstrap"))
+    facts = but(apt=False, programs=without("mmdebstrap"))
     assert instructions(judge(facts).blocking, facts) == [
         "install with your package manager (Debian's names): mmdebstrap"
     ]

@@ -16,7 +16,7 @@ import pytest
 
 from armlet.errors import ArmletError, Kind
 from armlet.fetch import Patience, Places, Wanted, fetch
-from tests.fakes.downloads import DATA, FakeRunner, get, left, wanted_from
+from tests.fakes.downloads import DATA, FakeNoRunner, get, left, wanted_from
 from tests.fakes.mirror import FakeMirror, Fault
 
 
@@ -96,7 +96,7 @@ def _fetch_in_child(wanted: Wanted, folder: Path, told: Any) -> None:
             folder,
             lambda event: told.put(type(event).__name__),
             places=Places(),
-            runner=FakeRunner(),
+            runner=FakeNoRunner(),
             patience=waiting,
         )
         told.put("done")

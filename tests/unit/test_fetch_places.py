@@ -81,7 +81,13 @@ def test_the_variables_come_before_apt() -> None:
     assert places == Places(own=("file:///a", "https://b.example/c"), debian=("http://d.example/debian",))
 
 
-@pytest.mark.parametrize("value", ["/a/folder", "ftp://x.example", "file://host/x", "https:///x", "file:relative"])
+@pytest.mark.parametrize(
+    "value",
+    [
+        *("/a/folder", "ftp://x.example", "file://host/x", "https:///x", "file:relative"),
+        *("http://[::1", "http://host:port/x", "http://host:99999", "http://:80"),
+    ],
+)
 @pytest.mark.parametrize("variable", ["ARMLET_MIRRORS", "ARMLET_DEBIAN_MIRROR"])
 def test_what_is_no_mirror_is_refused(variable: str, value: str) -> None:
     with pytest.raises(ArmletError, match=variable) as caught:

@@ -158,8 +158,8 @@ def test_expectations_follow_the_sku(resolved: Resolved) -> None:
 
 
 class TestEvaluate:
-    def lay_out(self, dist: Path, resolved: Resolved, library: FakeElf) -> Path:
-        """A runtime's folder and its debug tarball."""
+    def lay_out(self, dist: Path, resolved: Resolved, library: FakeElf, note: str = "") -> Path:
+        """A runtime's tarball, returned, beside the folder it was made of, and its debug tarball."""
         name = runtime_name(resolved)
         lib = dist / name / "lib"
         lib.mkdir(parents=True)
@@ -170,22 +170,36 @@ class TestEvaluate:
         (debug / "lib").mkdir(parents=True)
         (debug / DEBUG).write_bytes(FakeElf(debug_data=b"x").build())
         write_tarball(debug, dist / f"{name}-dbg.tar.xz")
-        return dist / name
+        (dist / name / "note.txt").write_text(note)
+        packed = dist / f"{name}.tar.xz"
+        write_tarball(dist / name, packed)
+        return packed
 
-    def test_a_folder_is_judged(self, tmp_path: Path, resolved: Resolved) -> None:
+    def test_a_good_tarball_passes(self, tmp_path: Path, resolved: Resolved) -> None:
         self.lay_out(tmp_path / "dist", resolved, FakeElf())
         assert all(result.ok for result in evaluate(tmp_path / "dist", resolved))
 
-    def test_the_tarball_counts_where_there_is_one(self, tmp_path: Path, resolved: Resolved) -> None:
-        folder = self.lay_out(tmp_path / "dist", resolved, FakeElf(stack=7))
-        write_tarball(folder, folder.parent / f"{folder.name}.tar.xz")
-        (folder / LIBRARY).write_bytes(FakeElf().build())
+    def test_the_tarball_counts_and_not_the_folder_beside_it(self, tmp_path: Path, resolved: Resolved) -> None:
+        self.lay_out(tmp_path / "dist", resolved, FakeElf(stack=7))
+        (tmp_path / "dist" / runtime_name(resolved) / LIBRARY).write_bytes(FakeElf().build())
         failed = [result.name for result in evaluate(tmp_path / "dist", resolved) if not result.ok]
         assert failed == ["stack"]
 
+    def test_a_folder_that_was_changed_is_judged_too(self, tmp_path: Path, resolved: Resolved) -> None:
+        self.lay_out(tmp_path / "dist", resolved, FakeElf())
+        (tmp_path / "dist" / runtime_name(resolved) / LIBRARY).write_bytes(FakeElf(stack=7).build())
+        failed = [result.name for result in evaluate(tmp_path / "dist", resolved) if not result.ok]
+        assert failed == ["stack"]
+
+    def test_a_folder_that_is_only_another_one_is_named(self, tmp_path: Path, resolved: Resolved) -> None:
+        self.lay_out(tmp_path / "dist", resolved, FakeElf())
+        (tmp_path / "dist" / runtime_name(resolved) / "note.txt").write_text("another")
+        with pytest.raises(ArmletError, match=r"differs from .*: note\.txt") as raised:
+            evaluate(tmp_path / "dist", resolved)
+        assert raised.value.kind is Kind.GATE
+
     def test_private_places_are_searched_for(self, tmp_path: Path, resolved: Resolved) -> None:
-        folder = self.lay_out(tmp_path / "dist", resolved, FakeElf())
-        (folder / "note.txt").write_text("made in /data/me/armlet/dist")
+        self.lay_out(tmp_path / "dist", resolved, FakeElf(), note="made in /data/me/armlet/dist")
         results = evaluate(tmp_path / "dist", resolved, private=[Path("/data/me/armlet")])
         assert [result.name for result in results if not result.ok] == ["paths"]
 
@@ -195,11 +209,15 @@ class TestEvaluate:
         assert raised.value.kind is Kind.INPUT
         assert "./inv build --sku demo-a53" in raised.value.hint
 
-    def test_a_damaged_tarball_is_named(self, tmp_path: Path, resolved: Resolved) -> None:
-        folder = self.lay_out(tmp_path / "dist", resolved, FakeElf())
-        packed = folder.parent / f"{folder.name}.tar.xz"
-        write_tarball(folder, packed)
-        packed.write_bytes(packed.read_bytes()[:-200])
+    @pytest.mark.parametrize("spoil", ["cut off", "first half", "second half"])
+    def test_a_damaged_tarball_is_named(self, tmp_path: Path, resolved: Resolved, spoil: str) -> None:
+        packed = self.lay_out(tmp_path / "dist", resolved, FakeElf(), note=str(list(range(9999))))
+        data = bytearray(packed.read_bytes())
+        if spoil == "cut off":
+            del data[-200:]
+        else:
+            data[len(data) // 4 * (1 if spoil == "first half" else 3)] ^= 0xFF
+        packed.write_bytes(data)
         with pytest.raises(ArmletError, match="cannot read the tarball") as raised:
             evaluate(tmp_path / "dist", resolved)
         assert raised.value.where == str(packed)

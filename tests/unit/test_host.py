@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from armlet.host import EngineState, engine_state, parse_os_release
+from armlet.host import EngineState, engine_state
 
 
 @pytest.fixture
@@ -76,8 +76,3 @@ def test_a_socket_of_others_is_no_permission(short_folder: Path, monkeypatch: py
 
 def test_a_remote_engine_that_is_not_there() -> None:
     assert engine_state("tcp://127.0.0.1:9", installed=True) is EngineState.ELSEWHERE
-
-
-def test_os_release() -> None:
-    text = '# a comment\nID=ubuntu\nVERSION_ID="24.04"\n\nnonsense\n'
-    assert parse_os_release(text) == {"ID": "ubuntu", "VERSION_ID": "24.04"}

@@ -25,6 +25,7 @@ from armlet.spec import runtime as spec
 from armlet.spec.cpu import CPUS
 from armlet.spec.runtime import RuntimeManifest
 from armlet.spec.sku import Provider
+from tests.fakes.elf_file import EM_X86_64, FakeElf
 from tests.fakes.runner import FakeRunner
 
 XNN, CPU = "XnnpackExecutionProvider", "CPUExecutionProvider"
@@ -330,7 +331,10 @@ def test_the_runtime_is_the_one_that_its_manifest_describes(paths: Paths) -> Non
     assert find_runtime(paths, "demo").library == library
 
     library.write_bytes(b"another")
-    with pytest.raises(ArmletError, match="not the one"):
+    with pytest.raises(ArmletError, match=r"not the one .*\.so\.1\.21\.0 is no ELF file"):
+        find_runtime(paths, "demo")
+    library.write_bytes(FakeElf(machine=EM_X86_64).build())
+    with pytest.raises(ArmletError, match=r"not the one .*\.so\.1\.21\.0 is for X86_64"):
         find_runtime(paths, "demo")
     library.unlink()
     with pytest.raises(ArmletError, match="missing"):

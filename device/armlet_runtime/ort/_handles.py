@@ -43,11 +43,6 @@ class Handle:
         # At exit, finalizers run newest first and before modules are torn down, unlike __del__.
         weakref.finalize(owner, self.close)
 
-    @property
-    def closed(self) -> bool:
-        """Whether ``close`` was called."""
-        return self._closed
-
     def __enter__(self) -> int:
         with self._lock:
             if self._closed:

@@ -199,7 +199,10 @@ def _create(
         _providers.configure(library, native, options, choices)
         with library.environment as environment:
             if isinstance(model, (str, os.PathLike)):
-                return api.pointer("CreateSession", environment, os.fsencode(model), native), None
+                path = os.fsencode(model)
+                if b"\0" in path:
+                    raise invalid("a path holds no NUL character")  # C would open what is before it.
+                return api.pointer("CreateSession", environment, path, native), None
             try:
                 pin = PinnedBuffer(model)
             except (TypeError, BufferError) as error:

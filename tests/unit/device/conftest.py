@@ -17,7 +17,7 @@ OPSET = 21
 
 
 def tested_library() -> str:
-    """``$ARMLET_ORT_LIBRARY``, or the file of the installed wheel that exports the C API; its Python module does not."""
+    """``$ARMLET_ORT_LIBRARY``, or the wheel's file that exports the C API; its Python module does not."""
     (of_the_wheel,) = (Path(onnxruntime.__file__).parent / "capi").glob("libonnxruntime.so.*")
     return os.environ.get("ARMLET_ORT_LIBRARY") or str(of_the_wheel)
 

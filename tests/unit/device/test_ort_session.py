@@ -72,6 +72,7 @@ def test_an_ort_format_model_is_used_in_place(adder: bytes, tmp_path: Path) -> N
     ("model", "code"),
     [
         ("/no/such/model.onnx", "NO_SUCHFILE"),
+        ("/no/such\0/model.onnx", "INVALID_ARGUMENT"),
         (b"not a model", "INVALID_PROTOBUF"),
         (b"", "INVALID_ARGUMENT"),
         (3, "INVALID_ARGUMENT"),
