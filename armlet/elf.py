@@ -14,7 +14,7 @@ from elftools.elf.constants import P_FLAGS
 from elftools.elf.dynamic import DynamicSection
 from elftools.elf.elffile import ELFFile
 from elftools.elf.gnuversions import GNUVerDefSection, GNUVerNeedSection, GNUVerSymSection
-from elftools.elf.sections import NoteSection, Section, SymbolTableSection
+from elftools.elf.sections import ARMAttributesSection, NoteSection, Section, SymbolTableSection
 
 from armlet.errors import ArmletError, Kind
 
@@ -73,8 +73,8 @@ class ElfFacts:
     """Name of the separate debug file."""
     kernel: str | None = None
     """Oldest Linux kernel, from the ABI note; executables and libc carry one."""
-    arm_attributes: bytes | None = None
-    """``.ARM.attributes`` as it stands."""
+    arm_attributes: Mapping[str, int | str] = field(default_factory=dict)
+    """``.ARM.attributes`` of a 32-bit file: tag -> value, e.g. ``TAG_ABI_VFP_ARGS`` -> 1 (Arm's ABI addenda 2.3)."""
 
     @property
     def stripped(self) -> bool:
@@ -163,8 +163,20 @@ def _facts(elf: ELFFile) -> ElfFacts:
         debug_sections=any(name.startswith((".debug_", ".zdebug_")) for name in names),
         debug_link=_debug_link(sections),
         kernel=notes.get("NT_GNU_ABI_TAG"),
-        arm_attributes=next((section.data() for section in sections if section.name == ".ARM.attributes"), None),
+        arm_attributes=_arm_attributes(sections),
     )
+
+
+def _arm_attributes(sections: list[Section]) -> dict[str, int | str]:
+    return {
+        attribute.tag: attribute.value
+        for section in sections
+        if isinstance(section, ARMAttributesSection)
+        for vendor in section.iter_subsections()
+        for scope in vendor.iter_subsubsections()
+        for attribute in scope.iter_attributes()
+        if attribute.tag != "TAG_FILE"
+    }
 
 
 _STRINGS = {"DT_NEEDED": "needed", "DT_SONAME": "soname", "DT_RPATH": "rpath", "DT_RUNPATH": "runpath"}
