@@ -14,7 +14,7 @@ from elftools.elf.constants import P_FLAGS
 from elftools.elf.dynamic import DynamicSection
 from elftools.elf.elffile import ELFFile
 from elftools.elf.gnuversions import GNUVerDefSection, GNUVerNeedSection, GNUVerSymSection
-from elftools.elf.sections import NoteSection, Section, SymbolTableSection
+from elftools.elf.sections import ARMAttributesSection, NoteSection, Section, SymbolTableSection
 
 from armlet.errors import ArmletError, Kind
 
@@ -47,6 +47,8 @@ class ElfFacts:
     little_endian: bool
     machine: str
     """``e_machine`` by its name in the ELF specification, e.g. ``EM_AARCH64``."""
+    flags: int
+    """``e_flags``: the float ABI of 32-bit ARM is in here."""
     type: str
     """``ET_DYN``, ``ET_EXEC``, ``ET_REL``, ..."""
     build_id: str | None = None
@@ -71,6 +73,8 @@ class ElfFacts:
     """Name of the separate debug file."""
     kernel: str | None = None
     """Oldest Linux kernel, from the ABI note; executables and libc carry one."""
+    arm_attributes: Mapping[str, int | str] = field(default_factory=dict)
+    """``.ARM.attributes`` of a 32-bit file: tag -> value, e.g. ``TAG_ABI_VFP_ARGS`` -> 1 (Arm's ABI addenda 2.3)."""
 
     @property
     def stripped(self) -> bool:
@@ -143,6 +147,7 @@ def _facts(elf: ELFFile) -> ElfFacts:
         bits=64 if elf.elfclass == 64 else 32,
         little_endian=elf.little_endian,
         machine=str(elf["e_machine"]),
+        flags=int(elf["e_flags"]),
         type=str(elf["e_type"]),
         build_id=notes.get("NT_GNU_BUILD_ID"),
         soname=next(iter(dynamic.get("DT_SONAME", ())), None),
@@ -158,7 +163,20 @@ def _facts(elf: ELFFile) -> ElfFacts:
         debug_sections=any(name.startswith((".debug_", ".zdebug_")) for name in names),
         debug_link=_debug_link(sections),
         kernel=notes.get("NT_GNU_ABI_TAG"),
+        arm_attributes=_arm_attributes(sections),
     )
+
+
+def _arm_attributes(sections: list[Section]) -> dict[str, int | str]:
+    return {
+        attribute.tag: attribute.value
+        for section in sections
+        if isinstance(section, ARMAttributesSection)
+        for vendor in section.iter_subsections()
+        for scope in vendor.iter_subsubsections()
+        for attribute in scope.iter_attributes()
+        if attribute.tag != "TAG_FILE"
+    }
 
 
 _STRINGS = {"DT_NEEDED": "needed", "DT_SONAME": "soname", "DT_RPATH": "rpath", "DT_RUNPATH": "runpath"}

@@ -127,6 +127,8 @@ PROGRAMS = (
     "podman",
     "qemu-aarch64",
     "qemu-aarch64-static",
+    "qemu-arm",
+    "qemu-arm-static",
 )
 """What a survey must look for, so that the checks below can judge."""
 

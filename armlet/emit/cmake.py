@@ -46,6 +46,8 @@ _COMMON: Mapping[str, str] = {
     "LINKER_SUPPORT_RPATH": "OFF",
 }
 
+_PROCESSORS = {"aarch64": "aarch64", "armhf": "armv7l"}
+
 _LINK_FLAGS = (
     "-static-libstdc++",
     "-static-libgcc",
@@ -64,7 +66,7 @@ def toolchain_file(resolved: Resolved) -> str:
     return f"""\
 set(CMAKE_SYSTEM_NAME Linux)
 # cpuinfo and XNNPACK choose their sources by this very word.
-set(CMAKE_SYSTEM_PROCESSOR {resolved.toolchain.arch})
+set(CMAKE_SYSTEM_PROCESSOR {_PROCESSORS[resolved.toolchain.arch]})
 set(CMAKE_C_COMPILER {triple}-gcc)
 set(CMAKE_CXX_COMPILER {triple}-g++)
 set(CMAKE_ASM_COMPILER {triple}-gcc)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from armlet.config import Resolved
 from armlet.errors import ArmletError, Kind
-from armlet.gates import hardening, shipping, symbols
+from armlet.gates import arm32, hardening, shipping, symbols
 from armlet.gates.base import Artefact, Expected, FileFacts, Gate, GateResult, Problem, Verdict
 from armlet.gates.reading import forbidden_prefixes, read_artefact, tarball, tree
 from armlet.providers import PROVIDERS
@@ -32,7 +32,7 @@ __all__ = [
     "runtime_name",
 ]
 
-GATES: tuple[Gate, ...] = (*shipping.GATES, *hardening.GATES, *symbols.GATES)
+GATES: tuple[Gate, ...] = (*shipping.GATES, *arm32.GATES, *hardening.GATES, *symbols.GATES)
 
 # glibc's own libraries (2.34 made most of them empty, older ones did not). libgcc_s and libstdc++ are linked in.
 _LIBC = frozenset({"libc.so.6", "libm.so.6", "libdl.so.2", "libpthread.so.0", "librt.so.1"})

@@ -22,6 +22,7 @@ class Machine:
 
 
 MACHINES: dict[str, Machine] = {
+    "armhf": Machine(name="EM_ARM", bits=32, little_endian=True, loader="ld-linux-armhf.so.3", float_abi="hard"),
     "aarch64": Machine(
         name="EM_AARCH64", bits=64, little_endian=True, loader="ld-linux-aarch64.so.1", float_abi="aapcs64"
     ),

@@ -23,7 +23,7 @@ _RECIPE = 1
 """Raised whenever this module makes something else of the same packages."""
 _ALTERNATIVES = ("blas/libblas.so.3", "lapack/liblapack.so.3")
 """What installing would have linked one folder up, in the architecture's library folder: NumPy needs both."""
-_FOLDERS = {"arm64": "aarch64-linux-gnu"}
+_FOLDERS = {"arm64": "aarch64-linux-gnu", "armhf": "arm-linux-gnueabihf"}
 
 
 def make(

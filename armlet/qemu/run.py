@@ -13,7 +13,10 @@ from armlet.events import Sink, silent
 from armlet.process import Command, Done, HostRunner, Runner
 from armlet.spec.cpu import Cpu
 
-EMULATORS = {"aarch64": ("qemu-aarch64-static", "qemu-aarch64")}
+EMULATORS = {
+    "aarch64": ("qemu-aarch64-static", "qemu-aarch64"),
+    "armhf": ("qemu-arm-static", "qemu-arm"),
+}
 TIMEOUT_SECONDS = 900
 _TIMED_OUT = 124
 """What ``timeout`` ends with."""

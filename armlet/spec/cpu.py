@@ -21,20 +21,28 @@ class Cpu:
     arch: Arch
     march: str
     qemu: str
+    """QEMU's model of the core, or of an older one where QEMU's user mode has none of this."""
+    mtune: str = ""
+    """GCC's name of the core, where it is not ``name``."""
     features: frozenset[Feature] = frozenset()
 
     @property
     def flags(self) -> tuple[str, ...]:
-        return (f"-march={self.march}", f"-mtune={self.name}")
+        return (f"-march={self.march}", f"-mtune={self.mtune or self.name}")
 
 
+# NEON and fused multiply-add, which every core below has. Debian's armhf alone would promise VFPv3-D16 and no NEON.
+_V7 = "armv7-a+neon-vfpv4"
 _V8 = "armv8-a+crc+simd"
 _V82_DOT: frozenset[Feature] = frozenset({"dotprod", "fp16"})
 
 CPUS: dict[str, Cpu] = {
     cpu.name: cpu
     for cpu in (
-        Cpu(name="cortex-a7", arch="armhf", march="armv7ve+simd", qemu="cortex-a7"),
+        Cpu(name="cortex-a7", arch="armhf", march=_V7, qemu="cortex-a7"),
+        Cpu(name="cortex-a15", arch="armhf", march=_V7, qemu="cortex-a15"),
+        # A 64-bit core in 32-bit mode. QEMU's 32-bit user mode knows no such core: the A7 has all that _V7 asks for.
+        Cpu(name="cortex-a53-aarch32", arch="armhf", march=_V7, mtune="cortex-a53", qemu="cortex-a7"),
         Cpu(name="cortex-a35", arch="aarch64", march=_V8, qemu="cortex-a35"),
         Cpu(name="cortex-a53", arch="aarch64", march=_V8, qemu="cortex-a53"),
         Cpu(name="cortex-a57", arch="aarch64", march=_V8, qemu="cortex-a57"),

@@ -20,8 +20,8 @@ BUILDABLE_FLAVORS: frozenset[Flavor] = frozenset({"minimal"})
 """What this version has build steps for; the others are words of the format that wait for theirs."""
 
 BUILDABLE_PROVIDERS: Mapping[Provider, frozenset[Arch]] = {
-    "cpu": frozenset({"aarch64"}),
-    "xnnpack": frozenset({"aarch64"}),
+    "cpu": frozenset({"aarch64", "armhf"}),
+    "xnnpack": frozenset({"aarch64", "armhf"}),
     "acl": frozenset(),
 }
 """Provider -> architectures that this version can build it for."""

@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field, StringConstraints
 
 from armlet.spec.base import Line, Name, Sha256, Spec, Version
+from armlet.spec.cpu import Arch
 
 DebianPackage = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9+.-]+$")]
 
@@ -39,9 +40,9 @@ class Toolchain(Spec):
     schema_: Annotated[Literal[1], Field(alias="schema")]
     name: Name
     description: Line
-    arch: Literal["aarch64"]
+    arch: Arch
     triple: Name
-    debian_arch: Literal["arm64"]
+    debian_arch: Literal["arm64", "armhf"]
     base: BaseImage
     compiler: Literal["gcc"]
     packages: tuple[DebianPackage, ...]

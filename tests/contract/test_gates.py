@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from armlet.gates import GATES, Artefact, Gate, run_gates
-from tests.fakes.artefacts import EXPECTED, fake_artefact
+from tests.fakes.artefacts import EXPECTED, fake_armhf_artefact, fake_artefact
 from tests.fakes.elf_file import EM_X86_64, FakeElf
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -26,6 +26,8 @@ SPOILT: dict[str, tuple[Callable[[], Artefact], str]] = {
         "more than its budget",
     ),
     "debug": (lambda: fake_artefact(debug={}), "libonnxruntime.so.1.21.0.debug is missing"),
+    "float": (lambda: fake_armhf_artefact(flags=0x5000200, TAG_ABI_VFP_ARGS=0), "soft float"),
+    "neon": (lambda: fake_armhf_artefact(TAG_ADVANCED_SIMD_ARCH=0), "without NEON"),
     "stack": (lambda: fake_artefact(FakeElf(stack=7)), "PT_GNU_STACK is RWX"),
     "relro": (lambda: fake_artefact(FakeElf(bind_now=False)), "RELRO is partial"),
     "nx": (lambda: fake_artefact(FakeElf(writable_code=True)), "0x1000 is writable and executable"),
@@ -46,8 +48,9 @@ SPOILT: dict[str, tuple[Callable[[], Artefact], str]] = {
 
 
 @pytest.mark.parametrize("gate", GATES, ids=lambda gate: gate.name)
-def test_a_good_artefact_passes(gate: Gate) -> None:
-    verdict = gate.check(fake_artefact())
+@pytest.mark.parametrize("good", [fake_artefact, fake_armhf_artefact])
+def test_a_good_artefact_passes(gate: Gate, good: Callable[[], Artefact]) -> None:
+    verdict = gate.check(good())
     assert verdict.problems == ()
     assert verdict.measured
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
-from armlet.gates import Artefact, Expected
+from armlet.gates import Artefact, Expected, FileFacts
 from armlet.gates.reading import read_artefact
 from tests.fakes.elf_file import FakeElf
 
@@ -42,3 +43,19 @@ def fake_artefact(
     if debug is None:
         debug = {DEBUG: FakeElf(symbols=("a",), debug_data=b"data").build()}
     return read_artefact(expected, files.items(), debug.items(), forbidden=FORBIDDEN)
+
+
+def fake_armhf_artefact(*, flags: int = 0x5000400, **attributes: int) -> Artefact:
+    """A good artefact for 32-bit ARM, but for what is given: ``e_flags`` and ``.ARM.attributes``."""
+    tags: dict[str, int | str] = {"TAG_ABI_VFP_ARGS": 1, "TAG_ADVANCED_SIMD_ARCH": 2, **attributes}
+
+    def converted(files: Mapping[str, FileFacts]) -> dict[str, FileFacts]:
+        return {
+            path: facts
+            if facts.elf is None
+            else replace(facts, elf=replace(facts.elf, machine="EM_ARM", bits=32, flags=flags, arm_attributes=tags))
+            for path, facts in files.items()
+        }
+
+    good = fake_artefact(expected=replace(EXPECTED, arch="armhf"))
+    return replace(good, files=converted(good.files), debug=converted(good.debug))
