@@ -48,10 +48,10 @@ class ArmletError(Exception):
 
 
 _HOST_REMEDIES = {
-    errno.ENOSPC: "free some space, or point ARMLET_CACHE at a larger disk",
-    errno.EDQUOT: "your disk quota is used up: free some space, or point ARMLET_CACHE elsewhere",
-    errno.EACCES: "make the folder writable for this user, or point ARMLET_CACHE elsewhere",
-    errno.EROFS: "the file system is read-only: point ARMLET_CACHE elsewhere",
+    errno.ENOSPC: "free some space (the cache may be on a larger disk: ARMLET_CACHE)",
+    errno.EDQUOT: "your disk quota is used up: free some space (the cache may be elsewhere: ARMLET_CACHE)",
+    errno.EACCES: "make the folder writable for this user (the cache may be elsewhere: ARMLET_CACHE)",
+    errno.EROFS: "the file system is read-only: use one that is not (the cache may be elsewhere: ARMLET_CACHE)",
 }
 _IN_THE_WAY = (errno.EISDIR, errno.ENOTDIR, errno.EEXIST, errno.ELOOP)
 

@@ -31,4 +31,4 @@ def fetch_all(paths: Paths, source_set: str | None, emit: Sink) -> tuple[Path, .
 def _wheels(resolved: Resolved) -> Iterator[Wanted]:
     yield from (from_wheel(wheel) for wheel in resolved.toolchain.wheels)
     models = resolved.sku.runtime.operators.models
-    yield from (from_wheel(model.wheel.wheel) for model in models if model.wheel is not None)
+    yield from (from_wheel(model.wheel) for model in models if model.wheel is not None)

@@ -138,6 +138,14 @@ def remove_tree(folder: Path) -> None:
         shutil.rmtree(folder, ignore_errors=True)
 
 
+def _copy(source: str, target: str) -> None:
+    try:
+        shutil.copy2(source, target)
+    except OSError as error:
+        # As it is, copytree would collect it, and tell of it as text.
+        raise host_error(OSError(error.errno, error.strerror, target), Path(target)) from error
+
+
 def replace_tree(source: Path, target: Path) -> None:
     """Puts a copy of ``source`` at ``target``: a reader sees the old folder, for a moment none, or the new one.
 
@@ -153,7 +161,7 @@ def replace_tree(source: Path, target: Path) -> None:
         staging = Path(tempfile.mkdtemp(prefix=mark, dir=target.parent))
         staging.chmod(0o755)
         try:
-            shutil.copytree(source, staging, symlinks=True, dirs_exist_ok=True)
+            shutil.copytree(source, staging, symlinks=True, dirs_exist_ok=True, copy_function=_copy)
             retired = Path(tempfile.mkdtemp(prefix=mark, dir=target.parent))
             if target.exists():
                 target.rename(retired / target.name)

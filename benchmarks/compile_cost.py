@@ -105,7 +105,8 @@ def upstream(work: Work, build: Path, sample: int) -> list[Cost]:
         targets = compile_step.configure_plainly(work, build, do)
         do("ninja", "onnx_proto", "onnxruntime_generate_def")
         commands = {
-            entry["file"]: entry["command"] for entry in json.loads((build / "compile_commands.json").read_text())
+            (compile_step.target_of(entry), entry["file"]): entry["command"]
+            for entry in json.loads((build / "compile_commands.json").read_text())
         }
         for target, sources in sorted(targets.items()):
             if target in _NOT_BUILT:
@@ -113,7 +114,7 @@ def upstream(work: Work, build: Path, sample: int) -> list[Cost]:
             picked = chooser.sample(sources, min(sample, len(sources)))
             seconds = 0.0
             for source in picked:
-                do(*compile_step.MEASURED, f"{cmake.BUILD}/one.json", *shlex.split(commands[source]))
+                do(*compile_step.MEASURED, f"{cmake.BUILD}/one.json", *shlex.split(commands[target, source]))
                 seconds += float(json.loads((build / "one.json").read_text())["cpu_seconds"])
             weighted = seconds * len(sources) / len(picked)
             costs.append(Cost(target=target, sources=len(sources), sampled=len(picked), seconds=weighted))

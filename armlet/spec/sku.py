@@ -35,10 +35,9 @@ OperatorName = Annotated[str, StringConstraints(pattern=r"^([a-z][a-z0-9._-]*:)?
 """``Conv``, or ``com.microsoft:FusedConv`` for another domain than ONNX's own."""
 
 
-class WheelMember(Spec):
+class WheelMember(Wheel):
     """A file inside a wheel."""
 
-    wheel: Wheel
     member: RelativePath
 
 

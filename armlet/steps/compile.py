@@ -17,11 +17,11 @@ from armlet.engine import Mount
 from armlet.errors import ArmletError, Kind
 from armlet.process import Command
 from armlet.reproducible import EPOCH
-from armlet.steps import image
+from armlet.steps import image, operators
 from armlet.steps.base import Step, Work
 from armlet.steps.inside import NINJA_STATUS, run
 
-REVISION = 1
+REVISION = 2
 
 Do = Callable[..., None]
 """Runs one command, given as its words, and raises ``ArmletError`` where it fails."""
@@ -31,16 +31,11 @@ _HELPERS_INSIDE = "/armlet"
 MEASURED = ("python3", f"{_HELPERS_INSIDE}/measured.py")
 """Put before the name of a report and a command: runs the command and writes what it cost."""
 
-_CONFIG = "operators.config"
 _CCACHE_SIZE = "8G"
 
 _ORT = f"{cmake.SOURCES}/onnxruntime"
 _CODE = f"{_ORT}/onnxruntime"
-_REDUCED = f"{cmake.BUILD}/op_reduction.generated/onnxruntime"
-_REGISTRATION_FILES = (
-    "core/providers/cpu/cpu_execution_provider.cc",
-    "contrib_ops/cpu/cpu_contrib_kernels.cc",
-)
+_REDUCED = f"{cmake.BUILD}/op_reduction.generated"
 _INCLUDE_ROOTS = (_CODE, f"{_ORT}/include/onnxruntime", f"{_ORT}/include/onnxruntime/core/session")
 
 _HELPER_DEFINITIONS = {
@@ -73,7 +68,7 @@ def _run(work: Work) -> None:
     library = f"libonnxruntime.so.{work.resolved.source_set.version}"
     shutil.copy(build / library, work.out / library)
     shutil.copy(build / "onnxruntime.map", work.out / "onnxruntime.map")
-    for file in _REGISTRATION_FILES:
+    for file in registrations.SOURCES:
         target = work.out / "reduced" / PurePosixPath(file).name
         target.parent.mkdir(exist_ok=True)
         shutil.copy(_on_host(f"{_REDUCED}/{file}", build, work), target)
@@ -85,7 +80,7 @@ def container(work: Work, build: Path, **environment: str) -> Iterator[Do]:
     """The build's container, with ``build`` prepared and mounted; yields what runs a command in it."""
     build.mkdir(parents=True, exist_ok=True)
     work.paths.ccache.mkdir(parents=True, exist_ok=True)
-    shutil.copy(work.inputs["operators"] / _CONFIG, build / _CONFIG)
+    shutil.copy(work.inputs["operators"] / operators.CONFIG, build / operators.CONFIG)
     (build / "toolchain.cmake").write_text(cmake.toolchain_file(work.resolved))
     info = image.ensure(toolchain=work.resolved.toolchain, paths=work.paths, engine=work.engine, emit=work.emit)
     mounts = (
@@ -128,7 +123,7 @@ def configure_plainly(work: Work, build: Path, do: Do) -> dict[str, list[str]]:
     do(
         "python3",
         f"{_ORT}/tools/ci_build/reduce_op_kernels.py",
-        f"{cmake.BUILD}/{_CONFIG}",
+        f"{cmake.BUILD}/{operators.CONFIG}",
         "--cmake_build_dir",
         cmake.BUILD,
         "--is_extended_minimal_build_or_higher",
@@ -168,9 +163,13 @@ def _targets(build: Path) -> dict[str, list[str]]:
     """CMake target -> its sources (paths inside the container), as the configuration has them."""
     targets: dict[str, list[str]] = {}
     for entry in json.loads((build / "compile_commands.json").read_text()):
-        target = entry["output"].partition(".dir/")[0].rpartition("/")[2]
-        targets.setdefault(target, []).append(entry["file"])
+        targets.setdefault(target_of(entry), []).append(entry["file"])
     return targets
+
+
+def target_of(entry: Mapping[str, str]) -> str:
+    """The CMake target that an entry of ``compile_commands.json`` belongs to."""
+    return entry["output"].partition(".dir/")[0].rpartition("/")[2]
 
 
 def _refuse_shared_newer_code(work: Work, build: Path) -> None:
@@ -203,17 +202,17 @@ def _dropped(work: Work, build: Path, targets: Mapping[str, list[str]]) -> list[
                 texts[path] = None
         return texts[path]
 
-    def operators(folder: str) -> frozenset[str]:
+    def registered(folder: str) -> frozenset[str]:
         return frozenset(
             registration.op
-            for file in _REGISTRATION_FILES
+            for file in registrations.SOURCES
             for registration in registrations.parse(read(f"{folder}/{file}") or "")
         )
 
-    alive = operators(_REDUCED)
+    alive = registered(_REDUCED)
     needed = prune.provider_sources_needed(
         targets,
-        known=operators(_CODE),
+        known=registered(_ORT),
         alive=alive,
         read=read,
         include_roots=_INCLUDE_ROOTS,

@@ -18,6 +18,9 @@ from armlet.steps.base import Step, Work
 
 REVISION = 1
 
+CONFIG = "operators.config"
+"""What the build reads: ONNX Runtime's reduced-operator file."""
+
 Needed = dict[str, dict[int, set[str]]]
 """Domain (``ai.onnx`` for ONNX's own) -> opset -> operators."""
 
@@ -42,7 +45,7 @@ def _run(work: Work) -> None:
         path = models.obtain(model, work.paths, work.emit)
         add(needed, operators.required(path, providers=runtime.providers, shapes=model.inputs, limits=limits))
     add(needed, allowed(runtime.operators.allow))
-    (work.out / "operators.config").write_text(reduced_config(needed))
+    (work.out / CONFIG).write_text(reduced_config(needed))
     listing = {
         domain: {str(opset): sorted(names) for opset, names in sorted(by_opset.items())}
         for domain, by_opset in sorted(needed.items())

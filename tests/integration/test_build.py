@@ -24,11 +24,12 @@ from armlet.pipeline import BuildReport
 pytestmark = [pytest.mark.build, pytest.mark.docker, pytest.mark.timeout(5400)]
 
 SKU = "demo-a53"
+MACHINES = {"demo-a53": ("EM_AARCH64", 64), "demo-a7": ("EM_ARM", 32)}
 
 
-@pytest.fixture(scope="module")
-def built(root: Path) -> BuildReport:
-    return pipeline.build(Paths.of(root), SKU, silent)
+@pytest.fixture(scope="module", params=MACHINES)
+def built(root: Path, request: pytest.FixtureRequest) -> BuildReport:
+    return pipeline.build(Paths.of(root), request.param, silent)
 
 
 def library(built: BuildReport) -> Path:
@@ -38,7 +39,8 @@ def library(built: BuildReport) -> Path:
 
 def test_the_library_is_for_the_target_and_hardened(built: BuildReport) -> None:
     facts = elf.read(library(built).read_bytes(), name="libonnxruntime.so")
-    assert (facts.machine, facts.bits, facts.soname) == ("EM_AARCH64", 64, "libonnxruntime.so.1")
+    assert (facts.machine, facts.bits) == MACHINES[built.sku]
+    assert facts.soname == "libonnxruntime.so.1"
     assert facts.search_paths == ()
     assert facts.relro == "full"
     assert facts.stripped
@@ -46,13 +48,13 @@ def test_the_library_is_for_the_target_and_hardened(built: BuildReport) -> None:
 
 
 def test_every_gate_is_passed_and_passes_again_on_what_was_delivered(built: BuildReport, root: Path) -> None:
-    again = pipeline.gates(Paths.of(root), SKU)
+    again = pipeline.gates(Paths.of(root), built.sku)
     assert [gate.name for gate in again if not gate.ok] == []
     assert [gate.name for gate in built.gates] == [gate.name for gate in again]
 
 
 def test_the_manifest_states_the_contract(built: BuildReport, root: Path) -> None:
-    resolved = resolve(Paths.of(root), SKU)
+    resolved = resolve(Paths.of(root), built.sku)
     manifest = read_manifest(built.dist / "runtime.json")
     assert manifest.build_id == built.build_id
     assert manifest.providers == ("xnnpack", "cpu")
@@ -76,7 +78,7 @@ def test_an_unchanged_build_runs_nothing_and_needs_no_engine(
 ) -> None:
     monkeypatch.setenv("DOCKER_HOST", "unix:///nowhere/docker.sock")
     events: list[Event] = []
-    again = pipeline.build(Paths.of(root), SKU, events.append)
+    again = pipeline.build(Paths.of(root), built.sku, events.append)
     assert [event for event in events if isinstance(event, StepStarted)] == []
     assert all(event.cached for event in events if isinstance(event, StepDone))
     assert again.build_id == built.build_id
@@ -103,7 +105,7 @@ def containers() -> list[str]:
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=lambda number: number.name)
 def test_an_interrupted_build_leaves_no_container_and_no_output(
-    built: BuildReport, root: Path, tmp_path: Path, number: signal.Signals
+    root: Path, tmp_path: Path, number: signal.Signals
 ) -> None:
     cache = tmp_path / "cäche with space"
     cache.mkdir()

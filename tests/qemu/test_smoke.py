@@ -17,16 +17,16 @@ from armlet.qemu.trial import Trial
 
 pytestmark = [pytest.mark.qemu, pytest.mark.build, pytest.mark.docker, pytest.mark.timeout(5400)]
 
-SKU = "demo-a53"
+SKUS = ("demo-a53", "demo-a7")
 XNN, CPU = "XnnpackExecutionProvider", "CPUExecutionProvider"
 
 
-@pytest.fixture(scope="module")
-def report(root: Path) -> SmokeReport:
+@pytest.fixture(scope="module", params=SKUS)
+def report(root: Path, request: pytest.FixtureRequest) -> SmokeReport:
     """The smoke of the built SKU: it raises where a check fails."""
     paths = Paths.of(root)
-    pipeline.build(paths, SKU, silent)
-    return smoke(paths, SKU)
+    pipeline.build(paths, request.param, silent)
+    return smoke(paths, request.param)
 
 
 def trial(report: SmokeReport, model: str, *, with_numpy: bool = True) -> Trial:
@@ -63,7 +63,7 @@ def test_a_clip_without_lower_bound_lets_negative_numbers_through(report: SmokeR
 
 
 def test_the_report_is_beside_the_artefacts(report: SmokeReport, root: Path) -> None:
-    data = json.loads((Paths.of(root).dist(SKU) / REPORT).read_bytes())
+    data = json.loads((Paths.of(root).dist(report.sku) / REPORT).read_bytes())
     assert data["passed"] is True
     assert data["library_size"] == report.library_size
     assert all(found["emulator_peak_rss_kib"] > 0 for found in data["trials"])

@@ -129,6 +129,14 @@ def test_locking_twice_changes_nothing(project: Paths, mirror: FakeMirror) -> No
     assert path.read_text() == before
 
 
+def test_a_long_line_stays_one(project: Paths, mirror: FakeMirror) -> None:
+    path = project.root / "recipes/sources/onnxruntime-1.0.0.yaml"
+    line = f"    - targets: /({'|'.join(str(number) for number in range(200))})\\.c$ # why"
+    path.write_text(SET.replace("components:\n", f"acceleration:\n  skip:\n{line}\n\ncomponents:\n"))
+    lock(project, "onnxruntime-1.0.0", silent, places=here(mirror), patience=PATIENCE)
+    assert line in path.read_text().splitlines()
+
+
 def test_what_was_locked_is_in_the_cache(project: Paths, mirror: FakeMirror) -> None:
     lock(project, "onnxruntime-1.0.0", silent, places=here(mirror), patience=PATIENCE)
     mirror.seen.clear()
@@ -169,7 +177,14 @@ def test_a_licence_must_be_given(project: Paths, mirror: FakeMirror) -> None:
     assert caught.value.where.startswith("recipes/sources/onnxruntime-1.0.0.yaml:")
 
 
-@pytest.mark.parametrize("text", ["a: [", "schema: 1\n", "components: 3\n", "components:\n  - name: x\n"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("", "5\n", "a: [", "schema: 1\n", "components: 3\n", "components:\n  - 5\n", "components:\n  - name: x\n"),
+        "components:\n  - {name: x, version: '1', debian: 5}\n",
+        "components:\n  - {name: x, version: '1', urls: 5}\n",
+    ],
+)
 def test_an_unsound_file_is_told(project: Paths, text: str) -> None:
     (project.root / "recipes/sources/onnxruntime-1.0.0.yaml").write_text(text)
     with pytest.raises(ArmletError) as caught:
@@ -228,6 +243,12 @@ def test_facts_that_cannot_be_read_are_left_out() -> None:
 def test_a_change_is_read_from_a_command_line() -> None:
     made = Change.of("2.0.0", versions=["onnx=1.0"], debian=["onnx=pool/x=y"])
     assert made == Change(version="2.0.0", versions={"onnx": "1.0"}, debian={"onnx": "pool/x=y"})
+
+
+@pytest.mark.parametrize("version", ["", "../x", "1.2 3"])
+def test_a_version_that_cannot_name_a_set_is_refused(version: str) -> None:
+    with pytest.raises(ArmletError, match="is no version"):
+        Change.of(version)
 
 
 @pytest.mark.parametrize("text", ["onnx", "=1.0", "onnx="])

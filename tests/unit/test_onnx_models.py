@@ -12,7 +12,6 @@ from armlet.errors import ArmletError, Kind
 from armlet.onnx.models import obtain
 from armlet.paths import Paths
 from armlet.spec.sku import Model, WheelMember
-from armlet.spec.toolchain import Wheel
 
 CONTENT = b"a model"
 FILENAME = "small-1.0-py3-none-any.whl"
@@ -33,8 +32,8 @@ def wheel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def from_wheel(wheel: Path, *, member: str = "pkg/m.onnx", content: bytes = CONTENT) -> Model:
-    known = Wheel(project="small", version="1.0", filename=FILENAME, sha256=of_file(wheel))
-    return Model(name="small", licence="MIT", sha256=of_bytes(content), wheel=WheelMember(wheel=known, member=member))
+    known = WheelMember(project="small", version="1.0", filename=FILENAME, sha256=of_file(wheel), member=member)
+    return Model(name="small", licence="MIT", sha256=of_bytes(content), wheel=known)
 
 
 def test_a_member_of_a_wheel_is_fetched_once(wheel: Path, paths: Paths) -> None:

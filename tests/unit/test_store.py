@@ -133,6 +133,26 @@ def test_a_damaged_output_counts_as_not_there_and_is_made_again(tmp_path: Path, 
     assert not (folder / "stranger").exists()
 
 
+def test_a_copy_that_finds_no_room_says_so_and_leaves_the_old_tree(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source, target = tmp_path / "new", tmp_path / "dist" / "sku"
+    (source / "lib").mkdir(parents=True)
+    (source / "lib" / "library").write_text("new")
+    target.mkdir(parents=True)
+    (target / "old").touch()
+
+    def full(source: str, target: str) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device", source)
+
+    monkeypatch.setattr(shutil, "copy2", full)
+    with pytest.raises(ArmletError, match="No space left on device") as caught:
+        replace_tree(source, target)
+    assert "space" in caught.value.hint
+    assert caught.value.where.startswith(str(target.parent))
+    assert [path.name for path in target.parent.rglob("*")] == ["sku", "old"]
+
+
 def test_what_a_killed_copy_left_beside_the_target_goes_and_other_folders_stay(tmp_path: Path) -> None:
     source, dist = tmp_path / "new", tmp_path / "dist"
     source.mkdir()
