@@ -198,7 +198,8 @@ def toolchain_shell(_context: Any, toolchain: str = "aarch64-bookworm") -> None:
 
     with cli.run("toolchain-shell") as (paths, emit):
         chosen = recipes.TOOLCHAINS.load(paths, toolchain)
-        image.shell(toolchain=chosen, paths=paths, engine=engine.Engine.connect(), emit=emit)
+        code = image.shell(toolchain=chosen, paths=paths, engine=engine.Engine.connect(), emit=emit)
+    cli.end(code)
 
 
 @task(name="smoke", positional=["sku"], help={"sku": _SKU, "json": _JSON, "verbose": _VERBOSE})

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import difflib
 import functools
 import json
 import os
+import re
 import signal
 import sys
 import traceback
@@ -56,7 +58,7 @@ def _open_closed_streams() -> None:
 
 def invoke(*words: str) -> int:
     """Runs Invoke and returns the exit code, its own errors mapped to ours (``docs/exit-codes.md``)."""
-    program = Program(name="armlet", binary="inv", binary_names=["inv"], version=__version__)
+    program = _Front(name="armlet", binary="inv", binary_names=["inv"], version=__version__)
     try:
         program.run(["inv", *words])
     except SystemExit as end:
@@ -68,6 +70,44 @@ def invoke(*words: str) -> int:
     except KeyboardInterrupt:
         return Kind.INTERRUPTED
     return 0
+
+
+class _Front(Program):
+    """Invoke's front door, with our kind of refusals, and the tasks where it would list its own options."""
+
+    def parse_tasks(self) -> None:
+        with self._explained():
+            super().parse_tasks()
+
+    def parse_cleanup(self) -> None:
+        with self._explained():
+            super().parse_cleanup()
+
+    def no_tasks_given(self) -> None:
+        self.list_tasks()
+        raise Exit
+
+    @contextmanager
+    def _explained(self) -> Iterator[None]:
+        try:
+            yield
+        except ParseError as error:
+            refused = _unparsed(error, sorted(self.collection.task_names))
+            raise Exit(message=_told(refused), code=refused.kind) from error
+
+
+def _unparsed(error: ParseError, tasks: list[str]) -> ArmletError:
+    """What Invoke says of a command line, as an error of ours."""
+    about = error.context.name if error.context else None
+    help_of = f"./inv --help {about} lists what it takes" if about else "./inv --list names the tasks"
+    unknown = re.fullmatch("No idea what '(.*)' is!", str(error), flags=re.DOTALL)
+    if unknown is None:
+        return ArmletError(str(error), hint=help_of, kind=Kind.INPUT)
+    if unknown[1].startswith("-"):
+        return ArmletError(f'unknown flag "{unknown[1]}"', hint=help_of, kind=Kind.INPUT)
+    near = difflib.get_close_matches(unknown[1], tasks, n=1)
+    start = f'did you mean "{near[0]}"? ' if near else ""
+    return ArmletError(f'unknown task "{unknown[1]}"', hint=f"{start}./inv --list names the tasks", kind=Kind.INPUT)
 
 
 def help_first(words: tuple[str, ...]) -> tuple[str, ...]:
@@ -142,6 +182,16 @@ def show_json(value: Any) -> None:
     """Prints a result (a data class, or what JSON knows) for programs."""
     value = asdict(value) if is_dataclass(value) and not isinstance(value, type) else value
     show(json.dumps(value, indent=2, sort_keys=True, ensure_ascii=False, default=str))
+
+
+def end(code: int) -> None:
+    """Ends the command as a program that it ran for the user: with that program's code, a signal's as shells tell it.
+
+    Raises:
+        Exit: where the code is not 0.
+    """
+    if code:
+        raise Exit(code=code if code > 0 else 128 - code)
 
 
 def number(flag: str, text: str) -> int | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -197,21 +198,42 @@ def new_sku(
 ) -> Path:
     """Writes ``recipes/skus/<name>.yaml``: a copy of ``like``, comments and all, with other values; returns its path.
 
+    What a comment says of ``like`` alone is left out.
+
     Raises:
         ArmletError: the name is bad or taken, or the new SKU would not be sound; nothing is written then.
     """
     _check_new_name(paths, name)
     SKUS.require(paths, like)
+    if toolchain is not None and toolchain not in (known := TOOLCHAINS.names(paths)):
+        raise _flag("toolchain", f'unknown toolchain "{toolchain}"', did_you_mean(toolchain, known))
+    if cpu is not None and cpu not in CPUS:
+        raise _flag("cpu", f'unknown CPU "{cpu}"', did_you_mean(cpu, CPUS))
     template = read(SKUS.path(paths, like), root=paths.root)
+    # Before any change: a mistake of the template's own is told with its file.
+    old = _resolve(paths, like, template).sku
     text = template.text
-    changes = {("name",): name, ("toolchain",): toolchain, ("cpu",): cpu}
+    changes = {
+        ("name",): name,
+        ("description",): f"{name} ({cpu or old.cpu})",
+        ("toolchain",): toolchain,
+        ("cpu",): cpu,
+    }
     spans = [(template.spans[key], value) for key, value in changes.items() if value and key in template.spans]
     for (start, end), value in sorted(spans, reverse=True):
         text = text[:start] + _plain(value) + text[end:]
-    _resolve(paths, name, parse(text, file=f"{SKUS.folder}/{name}.yaml"))
+    text = _OF_THE_TEMPLATE.sub("", text).replace(f"--sku {like} ", f"--sku {name} ")
+    _resolve(paths, name, parse(text, file="the new SKU"))
     target = SKUS.path(paths, name)
     write_whole(target, text.encode())
     return target
+
+
+_OF_THE_TEMPLATE = re.compile(r"^# (?:This one is the demonstration|To make your own): .*\n", re.MULTILINE)
+
+
+def _flag(name: str, what: str, hint: str) -> ArmletError:
+    return ArmletError(what, hint=hint, kind=Kind.INPUT, where=f"--{name}")
 
 
 def _check_new_name(paths: Paths, name: str) -> None:

@@ -63,9 +63,9 @@ def is_host_error(error: OSError) -> bool:
 
 def host_error(error: OSError, place: Path) -> ArmletError:
     """The clear form of an operating system error: what failed, where, and what mends it."""
-    otherwise = "see docs/troubleshooting.md"
+    otherwise = "see docs/troubleshooting.md (the cache's place is ARMLET_CACHE)"
     if error.errno in _IN_THE_WAY:
-        otherwise = "something of another kind is in its place: move that away"
+        otherwise = "something of another kind is in its place: move that away (the cache's place is ARMLET_CACHE)"
     return ArmletError(
         f"cannot write: {error.strerror or error}",
         where=str(error.filename or place),

@@ -79,6 +79,14 @@ def engine_state(place: str, *, installed: bool) -> EngineState:
     return missing if path == ENGINE_SOCKET else EngineState.ELSEWHERE
 
 
+def user_name() -> str:
+    """The user's name; the number where there is no name, as for ``docker run --user 1234``."""
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return str(os.getuid())
+
+
 def _pings(client: socket.socket) -> bool:
     try:
         client.sendall(b"GET /_ping HTTP/1.0\r\nHost: engine\r\n\r\n")
@@ -137,7 +145,7 @@ def survey(
     place = environment.get("DOCKER_HOST", "")
     return Facts(
         apt=shutil.which("apt-get", path=path) is not None,
-        user=getpass.getuser() if not root else "root",
+        user="root" if root else user_name(),
         root=root,
         sudo=not root and shutil.which("sudo", path=path) is not None and _sudo_works(runner),
         systemd=Path("/run/systemd/system").is_dir(),

@@ -23,6 +23,7 @@ from armlet.spec.runtime import (
     Target,
     ToolchainRef,
 )
+from armlet.spec.sku import DOMAINS_LEFT_OUT
 
 SCHEMA = 1
 FILE = "runtime.json"
@@ -51,13 +52,14 @@ def assemble(
     glibc = highest(elves, "GLIBC_")
     assert glibc is not None, "the gate glibc refuses a library that asks for none"
     source_set = resolved.source_set
+    left_out = DOMAINS_LEFT_OUT.get(resolved.sku.runtime.flavor, frozenset())
     return RuntimeManifest(
         sku=resolved.sku.name,
         build_id=build_id,
         ort_version=source_set.version,
         ort_format_version=source_set.ort_format,
         onnx_ir_max=source_set.onnx_ir_max,
-        opsets=dict(source_set.opsets),
+        opsets={domain: opset for domain, opset in source_set.opsets.items() if domain not in left_out},
         flavor=resolved.sku.runtime.flavor,
         target=Target(
             triple=resolved.toolchain.triple,

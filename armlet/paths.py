@@ -22,7 +22,7 @@ class Paths:
         """The cache is ``ARMLET_CACHE``, else ``~/.cache/armlet``.
 
         Raises:
-            ArmletError: (HOST) the home folder that is asked for is not known.
+            ArmletError: the cache is at no absolute path (INPUT), or below a home folder that is not known (HOST).
         """
         chosen = environment.get("ARMLET_CACHE") or "~/.cache/armlet"
         try:
@@ -33,7 +33,13 @@ class Paths:
                 hint="set ARMLET_CACHE to an absolute path, or HOME",
                 kind=Kind.HOST,
             ) from error
-        return cls(root=root.resolve(), cache=cache.absolute())
+        if not cache.is_absolute():
+            raise ArmletError(
+                f'ARMLET_CACHE="{chosen}" is a relative path, and would be another folder wherever you are',
+                hint=f'give the whole path: export ARMLET_CACHE="$PWD/{chosen}"',
+                kind=Kind.INPUT,
+            )
+        return cls(root=root.resolve(), cache=cache)
 
     @property
     def private(self) -> tuple[Path, ...]:

@@ -13,19 +13,16 @@ from armlet import digest, plan
 from armlet.config import Resolved, resolve
 from armlet.engine import Engine
 from armlet.events import PlanReady, Sink, StepDone, StepStarted
-from armlet.gates import GateResult, evaluate, recorded
+from armlet.gates import GateResult, demand_intact, evaluate, recorded
 from armlet.host import available_memory
 from armlet.jobs import jobs as jobs_for
 from armlet.paths import Paths
 from armlet.steps import compile as compile_step
 from armlet.steps import image, operators, package, sources
 from armlet.steps.base import Step, Work
-from armlet.store import Store, remove_tree, replace_tree
+from armlet.store import Store, holds_copy, remove_tree, replace_tree
 
 STEPS: tuple[Step, ...] = (sources.STEP, image.STEP, operators.STEP, compile_step.STEP, package.STEP)
-
-# Names the build that dist/<sku>/ holds, so that an unchanged one is not copied again.
-_STAMP = ".build-id"
 
 _KEPT_SECONDS = 7 * 24 * 3600
 
@@ -73,7 +70,8 @@ def build(paths: Paths, sku: str, emit: Sink, options: Options | None = None) ->
     dist = paths.dist(sku)
     output = store[build_id]
     with store.lock(f"dist-{digest.of_value(str(dist))}", emit):
-        _deliver(output, build_id, dist)
+        if not holds_copy(dist, output):
+            replace_tree(output, dist)
     return BuildReport(
         sku=sku,
         build_id=build_id,
@@ -85,9 +83,14 @@ def build(paths: Paths, sku: str, emit: Sink, options: Options | None = None) ->
 
 
 def gates(paths: Paths, sku: str) -> tuple[GateResult, ...]:
-    """Checks again what ``dist/<sku>/`` holds."""
-    private = (paths.root, paths.cache, Path.home())
-    return evaluate(paths.dist(sku), resolve(paths, sku), private=private)
+    """Checks again what ``dist/<sku>/`` holds.
+
+    Raises:
+        ArmletError: nothing was built, or it is no longer what the build left.
+    """
+    resolved = resolve(paths, sku)
+    demand_intact(paths.dist(sku))
+    return evaluate(paths.dist(sku), resolved, private=paths.private)
 
 
 @dataclass(kw_only=True)
@@ -149,14 +152,6 @@ def _connect() -> Engine:
     engine = Engine.connect()
     engine.sweep()
     return engine
-
-
-def _deliver(output: Path, build_id: str, dist: Path) -> None:
-    stamp = dist / _STAMP
-    if stamp.is_file() and stamp.read_text() == build_id:
-        return
-    replace_tree(output, dist)
-    stamp.write_text(build_id)
 
 
 def _sweep_work(folder: Path) -> None:

@@ -12,6 +12,7 @@ from armlet.recipes import Table
 from armlet.registrations import ONNX_DOMAIN
 from armlet.spec.base import version_key
 from armlet.spec.cpu import CPUS, Arch
+from armlet.spec.patterns import FUNCTIONS
 from armlet.spec.sku import BUILDABLE_FLAVORS, BUILDABLE_PROVIDERS, BUILDABLE_PYTHON, DOMAINS_LEFT_OUT
 from armlet.spec.source_set import SourceSet
 from armlet.spec.toolchain import Toolchain
@@ -231,6 +232,13 @@ def _operator(case: Case, key: tuple[str | int, ...], domain: str, name: str, hi
         flavor = case.sku.get("runtime", "flavor")
         yield case.sku.problem(
             key, f"flavor: {flavor} is built without {domain}", f"leave {name} out, and models that use it"
+        )
+    elif name not in known and domain == ONNX_DOMAIN and name in FUNCTIONS:
+        parts = FUNCTIONS[name]
+        yield case.sku.problem(
+            key,
+            f'"{name}" has no kernel: it is a function of {len(parts)} other operators',
+            f"allow these in its place: {', '.join(parts)}",
         )
     elif name not in known:
         elsewhere = [other for other, names in case.operators.items() if name in names]

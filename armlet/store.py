@@ -5,6 +5,7 @@ from __future__ import annotations
 import glob
 import os
 import shutil
+import stat
 import tempfile
 import time
 from collections.abc import Iterator
@@ -172,3 +173,18 @@ def replace_tree(source: Path, target: Path) -> None:
             raise
     except OSError as error:
         raise host_error(error, target) from error
+
+
+def holds_copy(folder: Path, source: Path) -> bool:
+    """Whether every file of ``source`` is in ``folder`` as ``replace_tree`` left it, told without reading any."""
+
+    def told(path: Path) -> tuple[int, int, int]:
+        found = path.lstat()
+        return stat.S_IFMT(found.st_mode), found.st_size, 0 if path.is_symlink() else int(found.st_mtime)
+
+    try:
+        return all(
+            told(path) == told(folder / path.relative_to(source)) for path in source.rglob("*") if not path.is_dir()
+        )
+    except OSError:
+        return False

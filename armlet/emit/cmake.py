@@ -46,6 +46,9 @@ _COMMON: Mapping[str, str] = {
     "LINKER_SUPPORT_RPATH": "OFF",
 }
 
+NO_HALF_PRECISION = "-DMLAS_NO_F16VEC"
+"""Patch 0004: half-precision kernels would stop a core without them as soon as the library is loaded."""
+
 _PROCESSORS = {"aarch64": "aarch64", "armhf": "armv7l"}
 
 _LINK_FLAGS = (
@@ -81,8 +84,7 @@ set(CMAKE_FIND_ROOT_PATH_MODE_PACKAGE ONLY)
 def compile_flags(resolved: Resolved) -> tuple[str, ...]:
     """Flags of every C, C++ and assembler file."""
     maps = (f"-ffile-prefix-map={path}={name}" for path, name in MAPPED.items())
-    # Patch 0004: half-precision kernels would stop such a core as soon as the library is loaded.
-    kernels = () if "fp16" in resolved.cpu.features else ("-DMLAS_NO_F16VEC",)
+    kernels = () if "fp16" in resolved.cpu.features else (NO_HALF_PRECISION,)
     # -g1: function names and line tables are what a crash report needs, at a fraction of full debug information.
     return (*resolved.cpu.flags, *maps, *kernels, "-g1", "-ffunction-sections", "-fdata-sections")
 

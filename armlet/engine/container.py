@@ -119,15 +119,15 @@ def client_program() -> str:
 def read_lines(stream: _Reader, take: Callable[[str], None]) -> None:
     """Hands on the lines of an engine's multiplexed output: frames of an 8-byte head (stream, size) and text."""
     # Standard output and error each keep their own half-line, so that one never breaks into the other's.
-    halves: dict[int, _Lines] = {}
+    halves: dict[int, Lines] = {}
     while len(head := stream.read(_HEADER)) == _HEADER:
-        lines = halves.setdefault(head[0], _Lines(take))
+        lines = halves.setdefault(head[0], Lines(take))
         lines.feed(stream.read(int.from_bytes(head[4:], "big")))
     for lines in halves.values():
         lines.close()
 
 
-class _Lines:
+class Lines:
     """Cuts a byte stream into lines, whatever the line ends and wherever the pieces were cut."""
 
     def __init__(self, take: Callable[[str], None]) -> None:

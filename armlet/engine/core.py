@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import secrets
 import socket
 import tempfile
@@ -15,7 +16,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 from requests.exceptions import RequestException
 
-from armlet.engine.container import BASE_ENVIRONMENT, ContainerRunner, Mount, client_program, interrupts_wait
+from armlet.engine.container import BASE_ENVIRONMENT, ContainerRunner, Lines, Mount, client_program, interrupts_wait
 from armlet.engine.context import write_context
 from armlet.engine.failures import explained, is_full, malformed_host, refused, unreachable
 from armlet.engine.owner import is_stale, labels_of_this_process
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
 LABEL = "armlet"
 _LOCAL = "unix:///var/run/docker.sock"
+_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 _CONNECT_SECONDS = 20
 _ANSWER_SECONDS = 600
 
@@ -245,12 +247,15 @@ class Engine:
         ):
             if response.status_code >= 400:
                 raise refused(what, response.text.strip())
+            # What a tool writes to its standard error comes in red, and in pieces of a line.
+            lines = Lines(lambda text: emit(Line(text=text)))
             for line in response.iter_lines():
                 message = json.loads(line) if line.strip() else {}
                 if "error" in message:
+                    lines.close()
                     raise refused(what, str(message["error"]).strip(), kind=Kind.BUILD)
-                for text in str(message.get("stream", "")).splitlines():
-                    emit(Line(text=text))
+                lines.feed(_COLOUR.sub("", str(message.get("stream", ""))).encode())
+            lines.close()
 
     def _remove(self, name: str) -> None:
         from docker.errors import APIError, NotFound

@@ -71,7 +71,8 @@ def refused(what: str, said: str, *, kind: Kind = Kind.HOST) -> ArmletError:
     """The error for a request that the engine answered with a refusal."""
     if is_full(said):
         return disk_full(f"{what}: {said}")
-    hint = next((remedy for sign, remedy in _REMEDIES if sign in said), "look at the engine: docker info")
+    otherwise = "the lines above say why" if kind is Kind.BUILD else "look at the engine: docker info"
+    hint = next((remedy for sign, remedy in _REMEDIES if sign in said), otherwise)
     return ArmletError(f"{what}: {said}", hint=hint, kind=kind)
 
 

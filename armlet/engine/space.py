@@ -29,7 +29,8 @@ def require_space(folder: Path, needed: int, *, what: str) -> None:
 def disk_full(what: str, *, where: str = "") -> ArmletError:
     return ArmletError(
         f"no disk space: {what}",
-        hint="free some: docker image prune; docker container prune; rm -r ~/.cache/armlet (it all can be made again)",
+        hint="free some (all of this can be made again): docker image rm $(docker image ls --quiet 'armlet-*'); "
+        "docker container prune; ./inv clean --cache, which removes dist as well",
         kind=Kind.HOST,
         where=where,
     )

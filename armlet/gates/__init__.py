@@ -8,6 +8,7 @@ from itertools import chain
 from pathlib import Path
 
 from armlet.config import Resolved
+from armlet.digest import of_file
 from armlet.errors import ArmletError, Kind
 from armlet.gates import arm32, hardening, shipping, symbols
 from armlet.gates.base import Artefact, Expected, FileFacts, Gate, GateResult, Problem, Verdict
@@ -16,6 +17,7 @@ from armlet.providers import PROVIDERS
 
 __all__ = [
     "GATES",
+    "SUMS",
     "Artefact",
     "Expected",
     "FileFacts",
@@ -24,6 +26,7 @@ __all__ = [
     "Problem",
     "Verdict",
     "demand",
+    "demand_intact",
     "evaluate",
     "expected_of",
     "record",
@@ -31,6 +34,9 @@ __all__ = [
     "run_gates",
     "runtime_name",
 ]
+
+SUMS = "SHA256SUMS"
+"""Beside the artefacts, in the form of ``sha256sum``."""
 
 GATES: tuple[Gate, ...] = (*shipping.GATES, *arm32.GATES, *hardening.GATES, *symbols.GATES)
 
@@ -124,6 +130,29 @@ def expected_of(resolved: Resolved) -> Expected:
         glibcxx=None,
         budget=int(resolved.sku.budgets.library_mib * _MIB),
     )
+
+
+def demand_intact(dist: Path) -> None:
+    """Checks that every file of ``SHA256SUMS`` is as the build wrote it; nothing where nothing was built.
+
+    Raises:
+        ArmletError: (GATE) it names the files that are gone or changed.
+    """
+    sums = dist / SUMS
+    if not dist.is_dir():
+        return
+    try:
+        wanted = [line.split("  ", 1) for line in sums.read_text(encoding="utf-8").splitlines()]
+        wrong = [name for sha256, name in wanted if not (dist / name).is_file() or of_file(dist / name) != sha256]
+    except (OSError, ValueError):
+        wrong = [SUMS]
+    if wrong:
+        raise ArmletError(
+            f"not as the build left it: {', '.join(wrong)}",
+            where=str(dist),
+            hint=f"build it again, which mends it: ./inv build --sku {dist.name}",
+            kind=Kind.GATE,
+        )
 
 
 def evaluate(dist: Path, resolved: Resolved, *, private: Sequence[Path] = ()) -> tuple[GateResult, ...]:

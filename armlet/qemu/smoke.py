@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import tempfile
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +32,8 @@ from armlet.spec.runtime import RuntimeManifest
 from armlet.spec.sku import Provider
 
 REPORT = "smoke.json"
+MODELS = "models"
+"""Folder beside the report: each of the SKU's models as it ran."""
 _LIBRARY = "libonnxruntime.so.1"
 _FUSED = "com.microsoft:FusedConv"
 
@@ -47,7 +49,7 @@ class Runtime:
 
 
 def smoke(paths: Paths, sku: str, emit: Sink = silent, *, runner: Runner | None = None) -> SmokeReport:
-    """Runs every model of a SKU on its built runtime and writes ``dist/<sku>/smoke.json``.
+    """Runs a SKU's models on its built runtime; writes ``smoke.json`` and the converted models to ``dist/<sku>/``.
 
     Each model is converted for the SKU's providers and compared with x86, with NumPy on the target and without; the
     first one is then converted for the CPU provider alone, which must be noticed.
@@ -76,6 +78,9 @@ def smoke(paths: Paths, sku: str, emit: Sink = silent, *, runner: Runner | None 
             model, file = models[0]
             tried += bench.wrong_conversion(model.name, file, model.inputs)
         tried += bench.probe()
+        for model, _ in models:
+            converted = bench.converted[model.name]
+            write_whole(paths.dist(sku) / MODELS / f"{model.name}.ort", converted.path.read_bytes())
     report = SmokeReport(
         sku=sku,
         cpu=resolved.cpu.name,
@@ -130,9 +135,11 @@ class _Bench:
     folder: Path
     emit: Sink
     runner: Runner | None
+    converted: dict[str, Converted] = field(default_factory=dict)
+    """Model -> what was tried of it, for the SKU's providers."""
 
     def model(self, name: str, model: Path, shapes: Shapes) -> Iterator[Tried]:
-        converted = self._convert(model, shapes, self.manifest.providers)
+        converted = self.converted[name] = self._convert(model, shapes, self.manifest.providers)
         samples = samples_for(name, model, shapes)
         reference = reference_outputs(model, samples)
         for with_numpy in (True, False):

@@ -42,3 +42,9 @@ RETIRED: Mapping[tuple[str, str], str] = {
     for name in ("arm_nn", "armnn", "ArmNN")
 }
 """(key, value) that existed once -> what to write instead."""
+
+FUNCTIONS: Mapping[str, tuple[str, ...]] = {
+    "HardSwish": ("HardSigmoid", "Mul"),
+    "Mish": ("Softplus", "Tanh", "Mul"),
+}
+"""ONNX's functions without a kernel of their own in the CPU provider -> the operators that they consist of."""

@@ -38,6 +38,20 @@ _CODE = f"{_ORT}/onnxruntime"
 _REDUCED = f"{cmake.BUILD}/op_reduction.generated"
 _INCLUDE_ROOTS = (_CODE, f"{_ORT}/include/onnxruntime", f"{_ORT}/include/onnxruntime/core/session")
 
+# CPU seconds of demo-a53's cold compile, by target (benchmarks/compile_cost.py). They only steer the progress bar.
+_SECONDS_PER_SOURCE = {
+    "onnxruntime_providers": 11.0,
+    "onnxruntime_util": 13.0,
+    "onnxruntime_session": 5.0,
+    "onnxruntime_providers_xnnpack": 3.4,
+    "onnxruntime_graph": 1.8,
+    "onnxruntime_optimizer": 1.6,
+    "libprotobuf-lite": 1.5,
+    "onnxruntime_framework": 1.1,
+    "onnxruntime_mlas": 0.9,
+    "onnxruntime_common": 0.5,
+}
+
 _HELPER_DEFINITIONS = {
     "CMAKE_TOOLCHAIN_FILE": f"{cmake.BUILD}/toolchain.cmake",
     "CMAKE_PROJECT_onnxruntime_INCLUDE": f"{_HELPERS_INSIDE}/accelerate.cmake",
@@ -93,10 +107,10 @@ def container(work: Work, build: Path, **environment: str) -> Iterator[Do]:
     name = f"armlet-compile-{work.id[:12]}"
     with work.engine.container(image=info.tag, mounts=mounts, name=name, workdir=cmake.BUILD) as runner:
 
-        def do(*argv: str) -> None:
+        def do(*argv: str, costs: Mapping[str, float] | None = None) -> None:
             env = {**_environment(work), **environment}
             command = Command(argv=argv, env=env, cwd=PurePosixPath(cmake.BUILD))
-            run(runner, command, log=log, emit=work.emit, shell_on_fail=work.shell_on_fail)
+            run(runner, command, log=log, emit=work.emit, shell_on_fail=work.shell_on_fail, costs=costs)
 
         yield do
 
@@ -110,8 +124,20 @@ def compile_all(work: Work, build: Path, do: Do) -> None:
     _write_lists(build, pruned=dropped, apart=apart)
     do(*_configure(work.resolved, batches=hints.batches))
     do("ccache", "--zero-stats", f"--max-size={_CCACHE_SIZE}")
-    do(*MEASURED, f"{cmake.BUILD}/cost.json", "ninja", "-j", str(work.jobs), "onnxruntime")
+    do(*MEASURED, f"{cmake.BUILD}/cost.json", "ninja", "-j", str(work.jobs), "onnxruntime", costs=_costs(work, build))
     do("ccache", "--show-stats")
+
+
+def _costs(work: Work, build: Path) -> dict[str, float]:
+    """Object file that is not there yet -> CPU seconds it may take."""
+    batches = work.resolved.source_set.acceleration.batches
+    costs: dict[str, float] = {}
+    for entry in json.loads((build / "compile_commands.json").read_text()):
+        target, output = target_of(entry), entry["output"]
+        if not (build / output).exists():
+            sources = batches.get(target, 1) if "/Unity/" in output else 1
+            costs[output] = sources * _SECONDS_PER_SOURCE.get(target, 0.0)
+    return costs
 
 
 def configure_plainly(work: Work, build: Path, do: Do) -> dict[str, list[str]]:

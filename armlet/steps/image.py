@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
+import sys
 import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -17,7 +18,7 @@ import jinja2
 from armlet import digest
 from armlet.config import Resolved
 from armlet.engine import Engine
-from armlet.errors import Kind
+from armlet.errors import ArmletError, Kind
 from armlet.events import Event, Line, Sink
 from armlet.fetch import Places, fetch, from_wheel, unpack
 from armlet.files import write_whole
@@ -26,7 +27,7 @@ from armlet.process import Command, Runner, checked, interactive
 from armlet.spec.toolchain import Toolchain
 from armlet.steps import rootfs
 from armlet.steps.base import Step, Work
-from armlet.store import Store
+from armlet.store import Store, remove_tree
 
 _TEMPLATES = Path(__file__).resolve().parents[2] / "docker" / "toolchain"
 _PROXIES = ("http_proxy", "https_proxy", "no_proxy", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY")
@@ -110,7 +111,17 @@ def ensure(*, toolchain: Toolchain, paths: Paths, engine: Engine, emit: Sink) ->
 
 
 def shell(*, toolchain: Toolchain, paths: Paths, engine: Engine, emit: Sink) -> int:
-    """Opens a shell in the toolchain's image on the caller's terminal; returns its exit code."""
+    """Opens a shell in the toolchain's image on the caller's terminal; returns its exit code.
+
+    Raises:
+        ArmletError: (INPUT) there is no terminal; and as ``ensure``.
+    """
+    if not sys.stdin.isatty():
+        raise ArmletError(
+            "a shell needs a terminal, and standard input is none",
+            hint="run it in a terminal, without < and | in front of it (over ssh: ssh -t)",
+            kind=Kind.INPUT,
+        )
     info = ensure(toolchain=toolchain, paths=paths, engine=engine, emit=emit)
     return interactive(Command(argv=engine.shell_argv(image=info.tag)))
 
@@ -126,7 +137,11 @@ def _build(toolchain: Toolchain, tag: str, paths: Paths, engine: Engine, emit: S
         **({"MIRROR": mirror} if mirror else {}),
         **{name: os.environ[name] for name in _PROXIES if os.environ.get(name)},
     }
-    with tempfile.TemporaryDirectory(dir=paths.images, prefix=".wheels-") as unpacked:
+    # The caller holds this image's lock: what a killed run left of it is nobody's.
+    mark = f".wheels-{key(toolchain)[:12]}-"
+    for left in paths.images.glob(f"{mark}*"):
+        remove_tree(left)
+    with tempfile.TemporaryDirectory(dir=paths.images, prefix=mark) as unpacked:
         context: dict[str, bytes | Path] = {
             "Dockerfile": render(toolchain).encode(),
             "setup.sh": _TEMPLATES / "setup.sh",

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TextIO
 
 from armlet import process
 from armlet.engine import ContainerRunner
@@ -16,7 +15,7 @@ from armlet.process import Command
 
 # NINJA_STATUS is set to this form.
 NINJA_STATUS = "[%f/%t] "
-_NINJA = re.compile(r"^\[(\d+)/(\d+)\] ")
+_NINJA = re.compile(r"^\[(\d+)/(\d+)\] (?:Building \w+ object (\S+))?")
 _ERROR = re.compile(r"(: (fatal )?error: |undefined reference to|^CMake Error|: No space left on device|Killed signal)")
 _CAUSES = (
     (
@@ -33,31 +32,63 @@ _CAUSES = (
 )
 
 
+class Advance:
+    """How far ninja is, by what its steps are expected to cost: one batch takes as long as hundreds of kernels.
+
+    ``costs`` are CPU seconds by object file, as ninja names it; without any, steps are counted.
+    """
+
+    def __init__(self, costs: Mapping[str, float]) -> None:
+        self._costs = costs
+        self._done = 0.0
+
+    def after(self, line: str) -> Progress | None:
+        """Takes one line of ninja's; None where it tells of no finished step."""
+        if not (found := _NINJA.match(line)):
+            return None
+        step, steps = int(found[1]), int(found[2])
+        total = round(sum(self._costs.values()))
+        if not total:
+            return Progress(label="compile", done=step, total=steps, unit="files")
+        self._done += self._costs.get(found[3] or "", 0.0)
+        done = total if step == steps else min(round(self._done), total)
+        return Progress(label="compile", done=done, total=total, unit="CPU seconds expected")
+
+
 @contextmanager
-def log_of(path: Path, emit: Sink) -> Iterator[Sink]:
+def log_of(path: Path, emit: Sink, costs: Mapping[str, float] | None = None) -> Iterator[Sink]:
     """A sink that also writes every line to ``path``, and turns ninja's ``[n/m]`` into progress."""
     path.parent.mkdir(parents=True, exist_ok=True)
+    advance = Advance(costs or {})
+
+    def record(event: Event) -> None:
+        if isinstance(event, Line):
+            stream.write(event.text + "\n")
+            stream.flush()
+            if progress := advance.after(event.text):
+                emit(progress)
+        emit(event)
+
     with path.open("a", encoding="utf-8") as stream:
-        yield lambda event: _record(event, stream, emit)
+        yield record
 
 
-def _record(event: Event, stream: TextIO, emit: Sink) -> None:
-    if isinstance(event, Line):
-        stream.write(event.text + "\n")
-        stream.flush()
-        if found := _NINJA.match(event.text):
-            emit(Progress(label="compile", done=int(found[1]), total=int(found[2]), unit="files"))
-    emit(event)
-
-
-def run(runner: ContainerRunner, command: Command, *, log: Path, emit: Sink, shell_on_fail: bool) -> None:
-    """Runs one command of the build.
+def run(
+    runner: ContainerRunner,
+    command: Command,
+    *,
+    log: Path,
+    emit: Sink,
+    shell_on_fail: bool,
+    costs: Mapping[str, float] | None = None,
+) -> None:
+    """Runs one command of the build; ``costs`` as in ``Advance``, where it is ninja.
 
     Raises:
         ArmletError: it failed: names the first compiler, linker or CMake error, the log, and how to run it again.
     """
     start = log.stat().st_size if log.exists() else 0
-    with log_of(log, emit) as sink:
+    with log_of(log, emit, costs) as sink:
         sink(Line(text=f"$ {command}"))
         done = runner.run(command, sink)
     if done.code == 0:

@@ -12,7 +12,7 @@ from armlet import digest, elf, kernels, manifest, registrations
 from armlet.config import Resolved
 from armlet.engine import Mount
 from armlet.errors import ArmletError, Kind
-from armlet.gates import GATES, demand, expected_of, record, run_gates, runtime_name
+from armlet.gates import GATES, SUMS, demand, expected_of, record, run_gates, runtime_name
 from armlet.gates.reading import forbidden_prefixes, read_artefact, tree
 from armlet.process import Command, Runner, checked
 from armlet.reproducible import EPOCH
@@ -22,7 +22,7 @@ from armlet.steps.archive import write_tarball
 from armlet.steps.base import Step, Work
 from armlet.steps.runtime_tree import lay_out
 
-REVISION = 1
+REVISION = 2
 
 _IN, _SCRATCH = "/in", "/scratch"
 _LIBC = "libc.so.6"
@@ -171,7 +171,7 @@ def _operators(resolved: Resolved, compiled: Path) -> dict[str, dict[str, tuple[
 def _write_sums(out: Path) -> None:
     files = sorted(path for path in out.iterdir() if path.is_file())
     lines = "".join(f"{digest.of_file(path)}  {path.name}\n" for path in files)
-    (out / "SHA256SUMS").write_text(lines, encoding="utf-8")
+    (out / SUMS).write_text(lines, encoding="utf-8")
 
 
 STEP = Step(name="package", needs=("sources", "image", "compile"), facts=_facts, run=_run)

@@ -127,6 +127,35 @@ def test_what_cannot_be_parsed_is_the_users_input(root: Path, words: tuple[str, 
     assert "Traceback" not in ended.output
 
 
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (("biuld",), ('error: unknown task "biuld"', ' hint: did you mean "build"? ./inv --list names the tasks')),
+        (("--help", "xyzzy"), ('error: unknown task "xyzzy"', " hint: ./inv --list names the tasks")),
+        (("build", "x", "--foo"), ('error: unknown flag "--foo"', " hint: ./inv --help build lists what it takes")),
+        (("--yes", "doctor"), ('error: unknown flag "--yes"', " hint: ./inv --list names the tasks")),
+    ],
+)
+def test_what_cannot_be_parsed_is_told_as_every_error(
+    root: Path, words: tuple[str, ...], expected: tuple[str, ...]
+) -> None:
+    assert inv(root, *words).tail == expected
+
+
+def test_without_a_task_there_is_the_list(root: Path) -> None:
+    bare = inv(root)
+    assert bare.code == 0
+    assert bare == inv(root, "--list")
+
+
+@pytest.mark.parametrize(("code", "expected"), [(7, 7), (-15, 143)])
+def test_a_program_run_for_the_user_decides_the_exit_code(code: int, expected: int) -> None:
+    cli.end(0)
+    with pytest.raises(Exit) as ended:
+        cli.end(code)
+    assert ended.value.code == expected
+
+
 def test_an_unknown_sku_is_told_with_the_known_ones(root: Path) -> None:
     ended = inv(root, "build", "--sku", "demo-a35")
     assert ended.code == Kind.INPUT
@@ -259,6 +288,21 @@ def test_a_cache_below_an_unknown_home_is_refused(
     assert caught.value.kind is Kind.HOST
     paths = Paths.of(tmp_path, {"ARMLET_CACHE": str(tmp_path / "cache")})
     assert paths.private == (tmp_path, tmp_path / "cache")
+
+
+@pytest.mark.parametrize("chosen", ["relative", "./cache", "../x"])
+def test_a_relative_cache_is_refused(tmp_path: Path, chosen: str) -> None:
+    with pytest.raises(ArmletError, match="ARMLET_CACHE.*relative") as caught:
+        Paths.of(tmp_path, {"ARMLET_CACHE": chosen})
+    assert caught.value.kind is Kind.INPUT
+    assert f'"$PWD/{chosen}"' in caught.value.hint
+
+
+def test_a_cache_that_cannot_be_made_names_its_variable(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ARMLET_CACHE", "/dev/null/cache")
+    with pytest.raises(ArmletError, match="/dev/null/cache") as caught, cli.run("check"):
+        pytest.fail("the block must not run")
+    assert "ARMLET_CACHE" in caught.value.hint
 
 
 def test_an_echoed_tool_goes_to_stdout(

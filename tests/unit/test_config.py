@@ -51,6 +51,8 @@ def test_every_value_of_a_resolved_sku_is_told_with_its_origin(project: FakeProj
 
 # (file, text, what stands there instead, the problem, the hint)
 WRONG = [
+    (SKU, "- Pad", "- HardSwish", '"HardSwish" has no kernel: it is a function', "in its place: HardSigmoid, Mul"),
+    (SKU, "- Pad", "- ai.onnx:Mish", '"Mish" has no kernel: it is a function', "in its place: Softplus, Tanh, Mul"),
     (SKU, "flavor: minimal", "flavour: minimal", "runtime.flavour: unknown key", 'did you mean "flavor"?'),
     (SKU, "[xnnpack, cpu]", "[xnpack, cpu]", 'runtime.providers: unknown provider "xnpack"',
      'did you mean "xnnpack"? Known: cpu, xnnpack, acl'),
@@ -254,7 +256,10 @@ def test_a_new_sku_keeps_the_comments_and_resolves(project: FakeProject) -> None
     assert path == project.root / "recipes/skus/gateway-a72.yaml"
     assert config.resolve(project.paths, "gateway-a72").cpu.name == "cortex-a72"
     made, like = path.read_text(encoding="utf-8"), project.text(SKU)
-    assert made == like.replace("name: demo-a53 ", "name: gateway-a72 ", 1).replace("cortex-a53 ", "cortex-a72 ", 1)
+    same = like.replace("name: demo-a53 ", "name: gateway-a72 ", 1).replace("cpu: cortex-a53 ", "cpu: cortex-a72 ", 1)
+    assert made.partition("toolchain:")[2] == same.partition("toolchain:")[2]
+    assert "demo" not in made.partition("runtime:")[0]
+    assert config.resolve(project.paths, "gateway-a72").sku.description == "gateway-a72 (cortex-a72)"
     assert sorted(file.name for file in path.parent.iterdir()) == ["demo-a53.yaml", "gateway-a72.yaml"]
 
 
@@ -280,9 +285,19 @@ def test_a_new_sku_never_overwrites(project: FakeProject) -> None:
     assert project.text(SKU) == before
 
 
+def test_a_new_sku_after_one_that_is_not_sound_is_refused_with_that_file(project: FakeProject) -> None:
+    line = project.change(SKU, "flavor: minimal", "flavor: minmal")
+    with pytest.raises(ArmletError, match=f"^{SKU}:{line}: runtime.flavor"):
+        config.new_sku(project.paths, "mine")
+
+
 def test_a_new_sku_that_would_not_resolve_is_not_written(project: FakeProject) -> None:
-    with pytest.raises(ArmletError, match='unknown CPU "cortex-a99"'):
+    with pytest.raises(ArmletError, match='^--cpu: unknown CPU "cortex-a99"'):
         config.new_sku(project.paths, "mine", cpu="cortex-a99")
+    with pytest.raises(ArmletError, match='^--toolchain: unknown toolchain "x"'):
+        config.new_sku(project.paths, "mine", toolchain="x")
+    with pytest.raises(ArmletError, match=r"^the new SKU:\d+: cpu: cortex-a7 is an armhf core"):
+        config.new_sku(project.paths, "mine", cpu="cortex-a7")
     with pytest.raises(ArmletError, match='unknown SKU "demo"'):
         config.new_sku(project.paths, "mine", like="demo")
     assert SKUS.names(project.paths) == ("demo-a53",)

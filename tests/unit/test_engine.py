@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import os
 import subprocess
 import sys
@@ -228,12 +229,24 @@ class TestImages:
         assert fake.posted[0][0] == "/build"
         assert fake.posted[0][1]["buildargs"] == '{"A": "b"}'
 
-    def test_a_failed_instruction_is_a_build_error(self) -> None:
+    def test_a_failed_instruction_is_a_build_error_and_its_words_are_whole_lines(self) -> None:
+        said = (
+            "Step 1\n",
+            "\x1b[91mE\x1b[0m",
+            "\x1b[91m: \x1b[0m",
+            "\x1b[91mno package x\x1b[0m",
+            "\x1b[91m\n\x1b[0m",
+            "end",
+        )
+        messages = [*({"stream": text} for text in said), {"error": "returned code: 100"}]
         fake = FakeDocker()
-        fake.answer = lambda _path, _parameters: FakeResponse(b'{"stream": "Step 1"}\n{"error": "returned code: 100"}')
+        fake.answer = lambda _path, _parameters: FakeResponse("\n".join(map(json.dumps, messages)).encode())
+        events: list[Event] = []
         with pytest.raises(ArmletError, match="returned code: 100") as caught:
-            engine_of(fake).build(tag="t:1", context={"Dockerfile": b"FROM x"})
+            engine_of(fake).build(tag="t:1", context={"Dockerfile": b"FROM x"}, emit=events.append)
         assert caught.value.kind is Kind.BUILD
+        assert "docker info" not in caught.value.hint
+        assert events == [Line(text=text) for text in ("Step 1", "E: no package x", "end")]
 
     @pytest.mark.parametrize(
         "answer",

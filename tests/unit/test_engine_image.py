@@ -117,6 +117,14 @@ class TestEnsure:
         assert ensure(fake, paths) == info
         assert info.tag in fake.images
 
+    def test_what_a_killed_run_left_is_removed(self, paths: Paths) -> None:
+        left, others = (paths.images / f".wheels-{key[:12]}-x" for key in (image.key(toolchain()), "0" * 12))
+        left.mkdir(parents=True)
+        others.mkdir()
+        ensure(Measured(), paths)
+        assert not left.exists()
+        assert others.exists()
+
     def test_a_damaged_record_is_measured_again(self, paths: Paths) -> None:
         fake = Measured()
         info = ensure(fake, paths)
@@ -167,6 +175,20 @@ def test_the_step_leaves_what_was_measured(paths: Paths, tmp_path: Path) -> None
     written = json.loads((tmp_path / "image.json").read_text())
     assert written["tag"] == image.image_tag(toolchain())
     assert written["packages"]["git"] == "1:2.39"
+
+
+def test_a_shell_needs_a_terminal(paths: Paths) -> None:
+    with pytest.raises(ArmletError, match="needs a terminal") as caught:
+        image.shell(toolchain=toolchain(), paths=paths, engine=Engine(cast("Any", FakeDocker())), emit=silent)
+    assert caught.value.kind is Kind.INPUT
+
+
+def test_a_shell_ends_with_its_own_code(paths: Paths, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdin", SimpleNamespace(isatty=lambda: True))
+    monkeypatch.setattr(image, "interactive", lambda command: 7)
+    monkeypatch.setattr("armlet.engine.core.client_program", lambda: "docker")
+    engine = Engine(cast("Any", Measured()))
+    assert image.shell(toolchain=toolchain(), paths=paths, engine=engine, emit=silent) == 7
 
 
 class FakeHost:

@@ -1,14 +1,16 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from armlet import gates
 from armlet.config import Resolved, resolve
+from armlet.digest import of_file
 from armlet.errors import ArmletError, Kind
-from armlet.gates import demand, evaluate, expected_of, run_gates, runtime_name
+from armlet.gates import demand, demand_intact, evaluate, expected_of, run_gates, runtime_name
 from armlet.gates.reading import forbidden_prefixes, leaks, tarball, tree
 from armlet.steps.archive import write_tarball
 from tests.fakes.artefacts import DEBUG, EXPECTED, LIBRARY, fake_artefact
@@ -235,3 +237,30 @@ def test_a_tarball_holds_what_the_folder_does_whatever_its_owner_and_times(tmp_p
         packed.append((tmp_path / f"{name}.tar.xz").read_bytes())
         assert list(tarball(tmp_path / f"{name}.tar.xz")) == list(tree(folder))
     assert packed[0] == packed[1]
+
+
+@pytest.mark.parametrize(
+    ("spoil", "named"),
+    [
+        (lambda dist: (dist / "a.json").write_text("other"), "a.json"),
+        (lambda dist: (dist / "a.json").unlink(), "a.json"),
+        (lambda dist: (dist / "SHA256SUMS").write_bytes(b"\xff"), "SHA256SUMS"),
+        (lambda dist: (dist / "SHA256SUMS").unlink(), "SHA256SUMS"),
+    ],
+)
+def test_files_that_are_not_as_the_build_left_them_are_named(
+    tmp_path: Path, spoil: Callable[[Path], object], named: str
+) -> None:
+    (tmp_path / "a.json").write_text("{}")
+    (tmp_path / "own").write_text("somebody's own file is nobody's business")
+    (tmp_path / "SHA256SUMS").write_text(f"{of_file(tmp_path / 'a.json')}  a.json\n")
+    demand_intact(tmp_path)
+    spoil(tmp_path)
+    with pytest.raises(ArmletError) as caught:
+        demand_intact(tmp_path)
+    assert caught.value.kind is Kind.GATE
+    assert caught.value.what.endswith(f": {named}")
+
+
+def test_where_nothing_was_built_nothing_is_missed(tmp_path: Path) -> None:
+    demand_intact(tmp_path / "absent")

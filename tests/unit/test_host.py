@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import socket
 import threading
 from collections.abc import Iterator
@@ -10,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from armlet.host import EngineState, engine_state
+from armlet.host import EngineState, engine_state, user_name
 
 
 @pytest.fixture
@@ -76,3 +77,12 @@ def test_a_socket_of_others_is_no_permission(short_folder: Path, monkeypatch: py
 
 def test_a_remote_engine_that_is_not_there() -> None:
     assert engine_state("tcp://127.0.0.1:9", installed=True) is EngineState.ELSEWHERE
+
+
+@pytest.mark.parametrize("failure", [KeyError, OSError])
+def test_a_user_without_a_name_is_a_number(failure: type[Exception], monkeypatch: pytest.MonkeyPatch) -> None:
+    def unknown() -> str:
+        raise failure("getpwuid(): uid not found")
+
+    monkeypatch.setattr("getpass.getuser", unknown)
+    assert user_name() == str(os.getuid())

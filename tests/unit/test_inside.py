@@ -78,3 +78,28 @@ def test_an_allow_list_covers_every_opset_of_its_range() -> None:
     assert reduced_config(needed) == (
         "ai.onnx;11;Conv\nai.onnx;12;Add,Conv\ncom.microsoft;11;FusedConv\ncom.microsoft;12;FusedConv\n"
     )
+
+
+def test_progress_goes_by_what_the_objects_cost() -> None:
+    advance = inside.Advance({"a.dir/Unity/unity_0.cxx.o": 90.0, "b.dir/x.c.o": 10.0})
+    lines = (
+        "[1/4] Generating onnx-ml.pb.cc",
+        "[2/4] Building C object b.dir/x.c.o",
+        "warning: [3/4] is no line of ninja's",
+        "[3/4] Building CXX object a.dir/Unity/unity_0.cxx.o",
+        "[4/4] Linking CXX shared library libonnxruntime.so",
+    )
+    told = [advance.after(line) for line in lines]
+    assert [progress and (progress.done, progress.total) for progress in told] == [
+        (0, 100),
+        (10, 100),
+        None,
+        (100, 100),
+        (100, 100),
+    ]
+
+
+def test_objects_that_nobody_asked_for_do_not_keep_progress_from_its_end() -> None:
+    advance = inside.Advance({"a.o": 10.0, "never-built.o": 10.0})
+    told = [advance.after(line) for line in ("[1/2] Building C object a.o", "[2/2] Linking x")]
+    assert [progress and progress.done for progress in told] == [10, 20]

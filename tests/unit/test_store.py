@@ -10,7 +10,7 @@ import pytest
 
 from armlet.errors import ArmletError, Kind, host_error
 from armlet.events import Note, silent
-from armlet.store import Store, replace_tree
+from armlet.store import Store, holds_copy, replace_tree
 
 ID = "a" * 64
 
@@ -184,3 +184,34 @@ def test_an_unknown_os_error_still_says_what_and_where() -> None:
     error = host_error(OSError(errno.EIO, "Input/output error", "/dev/x"), Path("/elsewhere"))
     assert "Input/output error" in error.what
     assert error.where == "/dev/x"
+
+
+def spoilt(folder: Path, how: str) -> None:
+    library = folder / "lib" / "library"
+    if how == "gone":
+        library.unlink()
+    elif how == "longer":
+        library.write_text("new and more")
+    elif how == "written to":
+        times = library.stat()
+        library.write_text("wen")
+        os.utime(library, (times.st_atime, times.st_mtime + 5))
+    elif how == "a link elsewhere":
+        (folder / "link").unlink()
+        (folder / "link").symlink_to("lib/elsewhere")
+    elif how == "a folder in its place":
+        library.unlink()
+        library.mkdir()
+
+
+@pytest.mark.parametrize("how", ["", "gone", "longer", "written to", "a link elsewhere", "a folder in its place"])
+def test_a_copy_that_was_changed_is_told_from_one_that_was_not(tmp_path: Path, how: str) -> None:
+    source, copy = tmp_path / "source", tmp_path / "copy"
+    (source / "lib").mkdir(parents=True)
+    (source / "lib" / "library").write_text("new")
+    (source / "link").symlink_to("lib/library")
+    assert not holds_copy(copy, source)
+    replace_tree(source, copy)
+    (copy / "report").write_text("somebody's own")
+    spoilt(copy, how)
+    assert holds_copy(copy, source) is (how == "")
