@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from armlet.qemu.checks import Check
-from armlet.qemu.trial import Trial
+from armlet.qemu.trial import Answer, Trial
 
 SCHEMA = 1
 EMULATED = "under emulation, not a measurement of the device"
@@ -52,7 +52,12 @@ class SmokeReport:
             f"Smoke of {self.sku} as {self.cpu} (QEMU user mode, {self.rootfs})",
             f"  library  {self.library}, {self.library_size / 2**20:.2f} MiB",
         ]
-        blocks = ["\n".join(head), *(_render_trial(trial) for trial in self.trials), _render_checks(self.checks)]
+        blocks = [
+            "\n".join(head),
+            *(_render_trial(trial) for trial in self.trials),
+            _render_checks(self.checks),
+            _verdict(len(self.failed), len(self.checks)),
+        ]
         return "\n\n".join(blocks) + "\n"
 
 
@@ -60,17 +65,7 @@ def _render_trial(trial: Trial) -> str:
     lines = [f"{trial.model} ({trial.conversion}; {'with' if trial.with_numpy else 'without'} NumPy)"]
     if trial.refused:
         return "\n".join([*lines, f"  refused: {trial.refused}"])
-    samples = [
-        (
-            answer.sample,
-            "" if answer.expected is None else str(answer.expected),
-            str(answer.chosen),
-            f"{answer.score:.4f}",
-            f"{answer.difference:.1e}",
-        )
-        for answer in trial.answers
-    ]
-    lines += _table(("sample", "expected", "found", "score", "off x86 by"), samples)
+    lines += _samples(trial.answers)
     providers = sorted({node.provider for node in trial.nodes})
     counts = [
         (name, *(str(row[provider]) if row[provider] else "" for provider in providers))
@@ -85,6 +80,27 @@ def _render_trial(trial: Trial) -> str:
     if trial.emulator_peak_rss_kib is not None:
         lines.append(f"  peak RSS {trial.emulator_peak_rss_kib / 1024:.1f} MiB ({EMULATOR_MEMORY})")
     return "\n".join(lines)
+
+
+def _samples(answers: Sequence[Answer]) -> list[str]:
+    # Only a classifier's largest output is a class, and its value a score.
+    if all(answer.expected is None for answer in answers):
+        return _table(("sample", "off x86 by"), [(answer.sample, f"{answer.difference:.1e}") for answer in answers])
+    rows = [
+        (
+            answer.sample,
+            "" if answer.expected is None else str(answer.expected),
+            str(answer.chosen),
+            f"{answer.score:.4f}",
+            f"{answer.difference:.1e}",
+        )
+        for answer in answers
+    ]
+    return _table(("sample", "expected", "found", "score", "off x86 by"), rows)
+
+
+def _verdict(failed: int, count: int) -> str:
+    return f"{failed} of {count} checks failed" if failed else f"all {count} checks passed"
 
 
 def _render_checks(checks: Sequence[Check]) -> str:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict
 from importlib.metadata import version
 from typing import Any
 
 from armlet import digest
 from armlet.config import Resolved
+from armlet.errors import ArmletError, Kind
 from armlet.onnx import models, operators
 from armlet.onnx.levels import level_for
 from armlet.onnx.reading import Limits
@@ -41,9 +43,10 @@ def _run(work: Work) -> None:
     source_set = work.resolved.source_set
     limits = Limits(opsets=source_set.opsets, onnx_ir_max=source_set.onnx_ir_max)
     needed: Needed = {}
-    for model in runtime.operators.models:
-        path = models.obtain(model, work.paths, work.emit)
-        add(needed, operators.required(path, providers=runtime.providers, shapes=model.inputs, limits=limits))
+    for index, model in enumerate(runtime.operators.models):
+        with _at(work.resolved.origins.get(f"runtime.operators.models[{index}].name", "")):
+            path = models.obtain(model, work.paths, work.emit)
+            add(needed, operators.required(path, providers=runtime.providers, shapes=model.inputs, limits=limits))
     add(needed, allowed(runtime.operators.allow))
     (work.out / CONFIG).write_text(reduced_config(needed))
     listing = {
@@ -51,6 +54,18 @@ def _run(work: Work) -> None:
         for domain, by_opset in sorted(needed.items())
     }
     (work.out / "operators.json").write_bytes(digest.canonical_json(listing))
+
+
+@contextmanager
+def _at(place: str) -> Iterator[None]:
+    """What is wrong with a model is told with its place in the SKU, where it is mended more often than in its file."""
+    try:
+        yield
+    except ArmletError as error:
+        if error.kind is not Kind.INPUT or not place:
+            raise
+        what = f"{error.where}: {error.what}" if error.where else error.what
+        raise ArmletError(what, hint=error.hint, kind=error.kind, where=place, log=error.log) from error
 
 
 def add(to: Needed, more: Mapping[str, Mapping[int, Iterable[str]]]) -> None:

@@ -80,6 +80,8 @@ def _run(work: Work) -> None:
     )
     debug = work.scratch / f"{name}-dbg"
     (debug / "lib").mkdir(parents=True)
+    # objcopy gives it the library's mode, and nobody runs it.
+    stripped.debug.chmod(0o644)
     stripped.debug.rename(debug / "lib" / stripped.debug.name)
     artefact = read_artefact(
         expected_of(resolved),

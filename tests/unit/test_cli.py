@@ -292,7 +292,7 @@ def test_a_cache_below_an_unknown_home_is_refused(
 
 @pytest.mark.parametrize("chosen", ["relative", "./cache", "../x"])
 def test_a_relative_cache_is_refused(tmp_path: Path, chosen: str) -> None:
-    with pytest.raises(ArmletError, match="ARMLET_CACHE.*relative") as caught:
+    with pytest.raises(ArmletError, match=r"ARMLET_CACHE.*relative") as caught:
         Paths.of(tmp_path, {"ARMLET_CACHE": chosen})
     assert caught.value.kind is Kind.INPUT
     assert f'"$PWD/{chosen}"' in caught.value.hint

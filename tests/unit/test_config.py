@@ -292,9 +292,9 @@ def test_a_new_sku_after_one_that_is_not_sound_is_refused_with_that_file(project
 
 
 def test_a_new_sku_that_would_not_resolve_is_not_written(project: FakeProject) -> None:
-    with pytest.raises(ArmletError, match='^--cpu: unknown CPU "cortex-a99"'):
+    with pytest.raises(ArmletError, match=r'^--cpu: unknown CPU "cortex-a99"'):
         config.new_sku(project.paths, "mine", cpu="cortex-a99")
-    with pytest.raises(ArmletError, match='^--toolchain: unknown toolchain "x"'):
+    with pytest.raises(ArmletError, match=r'^--toolchain: unknown toolchain "x"'):
         config.new_sku(project.paths, "mine", toolchain="x")
     with pytest.raises(ArmletError, match=r"^the new SKU:\d+: cpu: cortex-a7 is an armhf core"):
         config.new_sku(project.paths, "mine", cpu="cortex-a7")

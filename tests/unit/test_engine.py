@@ -273,6 +273,8 @@ class TestImages:
         with pytest.raises(ArmletError, match="no disk space") as caught:
             engine.require_space(1 << 60, what="a build")
         assert caught.value.kind is Kind.HOST
+        assert "docker image ls --quiet 'armlet-*'" in caught.value.hint
+        assert "./inv clean --cache" in caught.value.hint
         engine_of(FakeDocker({"DockerRootDir": "/on/another/machine"})).require_space(1 << 60, what="a build")
 
     def test_pull_without_a_registry_gives_none(self) -> None:

@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import zipfile
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 
+from armlet.config import resolve
 from armlet.digest import of_bytes, of_file
 from armlet.errors import ArmletError, Kind
+from armlet.events import silent
 from armlet.onnx.models import obtain
 from armlet.paths import Paths
 from armlet.spec.sku import Model, WheelMember
+from armlet.steps import operators
+from armlet.steps.base import Work
+from tests.fakes.recipes import FakeProject
 
 CONTENT = b"a model"
 FILENAME = "small-1.0-py3-none-any.whl"
@@ -85,3 +91,35 @@ def test_a_model_from_nowhere(paths: Paths) -> None:
     with pytest.raises(ArmletError) as caught:
         obtain(Model(name="own", licence="MIT", sha256=of_bytes(CONTENT)), paths)
     assert caught.value.kind is Kind.INPUT
+
+
+@pytest.mark.parametrize(
+    ("content", "told"), [(None, "cannot read the model text-direction"), (b"no model", "is no ONNX model")]
+)
+def test_a_build_tells_what_is_wrong_with_a_model_at_its_place_in_the_sku(
+    tmp_path: Path, content: bytes | None, told: str
+) -> None:
+    project = FakeProject(tmp_path)
+    sku = FakeProject.sku_file
+    wheel = project.text(sku).partition("        # A file of yours")[2].partition("        # The model leaves")[0]
+    project.change(sku, wheel, "\n        path: mine.onnx\n")
+    line = project.change(sku, "name: text-direction", "name: text-direction ")
+    if content is not None:
+        (tmp_path / "mine.onnx").write_bytes(content)
+        old = "e47acedf663230f8863ff1ab0e64dd2d82b838fceb5957146dab185a89d6215c"
+        project.change(sku, old, of_bytes(content))
+    work = Work(
+        id="0",
+        resolved=resolve(project.paths, "demo-a53"),
+        paths=project.paths,
+        engine=cast("Any", None),
+        inputs={},
+        out=tmp_path,
+        scratch=tmp_path,
+        emit=silent,
+        jobs=1,
+    )
+    with pytest.raises(ArmletError, match=told) as caught:
+        operators.STEP.run(work)
+    assert caught.value.where == f"{sku}:{line}"
+    assert "mine.onnx" in str(caught.value)

@@ -47,6 +47,7 @@ class FakeToolchain:
         if name.endswith("-objcopy"):
             if arguments[0] == "--only-keep-debug":
                 (scratch / arguments[-1]).write_bytes(self._debug.build())
+                (scratch / arguments[-1]).chmod(0o755)
             elif arguments[0] == "--strip-unneeded":
                 (scratch / arguments[-1]).write_bytes(self._library.build())
         elif name == "cp":
@@ -195,6 +196,11 @@ def test_tarballs_say_nothing_of_who_packed_them(bench: Bench) -> None:
         assert {(member.uid, member.gid, member.uname, member.gname) for member in members} == {(0, 0, "root", "root")}
         assert len({member.mtime for member in members}) == 1
         assert not any(member.pax_headers for member in members)
+
+
+def test_debug_data_is_no_program(bench: Bench) -> None:
+    with tarfile.open(bench.run() / f"{NAME}-dbg.tar.xz") as archive:
+        assert archive.getmember(f"{NAME}-dbg/lib/{LIBRARY}.debug").mode == 0o644
 
 
 def test_the_gates_answers_are_recorded_and_the_same_when_measured_anew(bench: Bench) -> None:

@@ -131,6 +131,17 @@ def test_the_text_names_providers_numbers_and_what_they_are_worth() -> None:
     assert "FAIL  m without NumPy: loads and runs" in text
 
 
+def test_the_text_ends_with_a_verdict() -> None:
+    assert report(GOOD).render().splitlines()[-1] == "all 4 checks passed"
+    assert report(GOOD, replace(GOOD, refused="x")).render().splitlines()[-1] == "1 of 5 checks failed"
+
+
+def test_only_a_classifier_has_classes_and_scores() -> None:
+    other = replace(GOOD, answers=(replace(GOOD.answers[0], expected=None),))
+    heads = [text for text in report(GOOD, other).render().splitlines() if text.startswith("  sample")]
+    assert heads == ["  sample  expected  found  score   off x86 by", "  sample  off x86 by"]
+
+
 def test_the_json_carries_the_same_facts() -> None:
     data = json.loads(json.dumps(report(GOOD).to_json()))
     assert data["schema"] == 1
