@@ -22,7 +22,7 @@ from armlet.steps.archive import write_tarball
 from armlet.steps.base import Step, Work
 from armlet.steps.runtime_tree import lay_out
 
-REVISION = 2
+REVISION = 3
 
 _IN, _SCRATCH = "/in", "/scratch"
 _LIBC = "libc.so.6"
