@@ -14,7 +14,8 @@ from collections.abc import Set
 # " .text._ZN3fooEv\n   0x000123   0x40 libx.a(y.cpp.o)"; a short name is on the same line.
 _SECTION = re.compile(r"^ (\.[^\s]+)\s+0x[0-9a-f]+\s+0x([0-9a-f]+) (\S.*)$", re.MULTILINE)
 _BODY = "Linker script and memory map"
-_FUNCTION = re.compile(r"^\.text\.(?:unlikely\.|hot\.|startup\.)?_Z")
+# A further dot marks a copy of the source's own (.isra, .constprop, .part), which nobody shares.
+_FUNCTION = re.compile(r"\.text\.(?:(?:unlikely|hot|startup)\.)?_Z[^.]*")
 
 
 def shared(text: str, newer: Set[str]) -> tuple[str, ...]:
@@ -34,7 +35,7 @@ def shared(text: str, newer: Set[str]) -> tuple[str, ...]:
     return tuple(
         f"{section} of {_file(owner)}"
         for section, size, owner in _SECTION.findall(linked)
-        if int(size, 16) and _file(owner) in newer and _FUNCTION.match(section) and section in elsewhere
+        if int(size, 16) and _file(owner) in newer and _FUNCTION.fullmatch(section) and section in elsewhere
     )
 
 

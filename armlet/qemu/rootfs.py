@@ -19,7 +19,7 @@ from armlet.store import remove_tree
 
 PACKAGES = ("python3-minimal", "libpython3-stdlib", "python3-numpy")
 
-_RECIPE = 1
+_RECIPE = 2
 """Raised whenever this module makes something else of the same packages."""
 _ALTERNATIVES = ("blas/libblas.so.3", "lapack/liblapack.so.3")
 """What installing would have linked one folder up, in the architecture's library folder: NumPy needs both."""
@@ -56,6 +56,7 @@ def make(
         raise host_error(error, target) from error
     try:
         made = _unpack(staging, suite, architecture, packages, runner or HostRunner(), emit)
+        _merge_usr(made)
         _link_alternatives(made / "usr" / "lib" / _FOLDERS[architecture])
         _publish(made, target)
     finally:
@@ -81,6 +82,13 @@ def _unpack(
             emit=emit,
         )
     return folder
+
+
+def _merge_usr(root: Path) -> None:
+    """Makes the links to ``/usr`` that Debian 13 leaves to the installer; older releases have them in a package."""
+    for name in ("bin", "lib", "sbin"):
+        if not (root / name).exists():
+            (root / name).symlink_to(f"usr/{name}")
 
 
 def _link_alternatives(libraries: Path) -> None:

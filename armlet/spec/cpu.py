@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Literal
 
@@ -34,6 +35,7 @@ class Cpu:
 # NEON and fused multiply-add, which every core below has. Debian's armhf alone would promise VFPv3-D16 and no NEON.
 _V7 = "armv7-a+neon-vfpv4"
 _V8 = "armv8-a+crc+simd"
+_V82 = "armv8.2-a+crc+simd+fp16+dotprod"
 _V82_DOT: frozenset[Feature] = frozenset({"dotprod", "fp16"})
 
 CPUS: dict[str, Cpu] = {
@@ -41,18 +43,33 @@ CPUS: dict[str, Cpu] = {
     for cpu in (
         Cpu(name="cortex-a7", arch="armhf", march=_V7, qemu="cortex-a7"),
         Cpu(name="cortex-a15", arch="armhf", march=_V7, qemu="cortex-a15"),
+        Cpu(name="cortex-a17", arch="armhf", march=_V7, qemu="cortex-a15"),
         # A 64-bit core in 32-bit mode. QEMU's 32-bit user mode knows no such core: the A7 has all that _V7 asks for.
         Cpu(name="cortex-a53-aarch32", arch="armhf", march=_V7, mtune="cortex-a53", qemu="cortex-a7"),
         Cpu(name="cortex-a35", arch="aarch64", march=_V8, qemu="cortex-a35"),
         Cpu(name="cortex-a53", arch="aarch64", march=_V8, qemu="cortex-a53"),
         Cpu(name="cortex-a57", arch="aarch64", march=_V8, qemu="cortex-a57"),
         Cpu(name="cortex-a72", arch="aarch64", march=_V8, qemu="cortex-a72"),
-        Cpu(
-            name="cortex-a76",
-            arch="aarch64",
-            march="armv8.2-a+crc+simd+fp16+dotprod",
-            qemu="cortex-a76",
-            features=_V82_DOT,
-        ),
+        Cpu(name="cortex-a73", arch="aarch64", march=_V8, qemu="cortex-a72"),
+        Cpu(name="cortex-a55", arch="aarch64", march=_V82, qemu="cortex-a76", features=_V82_DOT),
+        Cpu(name="cortex-a76", arch="aarch64", march=_V82, qemu="cortex-a76", features=_V82_DOT),
+        Cpu(name="cortex-a78", arch="aarch64", march=_V82, qemu="cortex-a76", features=_V82_DOT),
+        Cpu(name="neoverse-n1", arch="aarch64", march=_V82, qemu="neoverse-n1", features=_V82_DOT),
     )
 }
+
+_MARCH = re.compile(r"armv(\d+)(?:\.(\d+))?[a-z-]*((?:\+[a-z0-9-]+)*)")
+
+
+def runs_on(march: str, baseline: str) -> bool:
+    """Whether code compiled with GCC's ``-march=<march>`` may run wherever that for ``baseline`` does."""
+    (version, extensions), (known, allowed) = _parts(march), _parts(baseline)
+    return version <= known and extensions <= allowed
+
+
+def _parts(march: str) -> tuple[tuple[int, int], frozenset[str]]:
+    found = _MARCH.fullmatch(march)
+    if found is None:
+        # A form that nobody has met yet is taken for the newest there is.
+        return (99, 0), frozenset()
+    return (int(found[1]), int(found[2] or 0)), frozenset(found[3].split("+")) - {""}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -17,6 +18,7 @@ from armlet.engine import Mount
 from armlet.errors import ArmletError, Kind
 from armlet.process import Command
 from armlet.reproducible import EPOCH
+from armlet.spec.cpu import runs_on
 from armlet.steps import image, operators
 from armlet.steps.base import Step, Work
 from armlet.steps.inside import NINJA_STATUS, run
@@ -51,6 +53,8 @@ _SECONDS_PER_SOURCE = {
     "onnxruntime_mlas": 0.9,
     "onnxruntime_common": 0.5,
 }
+
+_MARCH = re.compile(r"-march=(\S+)")
 
 _HELPER_DEFINITIONS = {
     "CMAKE_TOOLCHAIN_FILE": f"{cmake.BUILD}/toolchain.cmake",
@@ -200,11 +204,11 @@ def target_of(entry: Mapping[str, str]) -> str:
 
 def _refuse_shared_newer_code(work: Work, build: Path) -> None:
     """Raises where the library took a function that every core runs from a source compiled for a newer one."""
-    baseline = f"-march={work.resolved.cpu.march}"
+    baseline = work.resolved.cpu.march
     newer = {
         PurePosixPath(entry["output"]).name
         for entry in json.loads((build / "compile_commands.json").read_text())
-        if any(word.startswith("-march=") and word != baseline for word in entry["command"].split())
+        if any(not runs_on(march, baseline) for march in _MARCH.findall(entry["command"]))
     }
     found = linkmap.shared((build / "onnxruntime.map").read_text(errors="replace"), newer)
     if found:

@@ -9,6 +9,8 @@ Discarded input sections
 
  .text._ZSt6sharedv
                 0x0000000000000000       0x40 libcommon.a(plain.cc.o)
+ .text._ZSt3ownv.isra.0
+                0x0000000000000000       0x40 libcommon.a(plain.cc.o)
  .text._ZN4deadEv
                 0x0000000000000000       0x40 libmlas.a(newer.cpp.o)
 
@@ -21,6 +23,8 @@ Linker script and memory map
                 0x0000000000001020       0x40 libmlas.a(newer.cpp.o)
  .text._ZN4mlas6kernelEv
                 0x0000000000001060       0x80 libmlas.a(newer.cpp.o)
+ .text._ZSt3ownv.isra.0
+                0x00000000000010e0       0x40 libmlas.a(newer.cpp.o)
  .init_array    0x0000000000002000        0x8 libmlas.a(newer.cpp.o)
  .init_array    0x0000000000002008        0x8 libcommon.a(plain.cc.o)
  .init_array    0x0000000000002010        0x0 libmlas.a(empty.cpp.o)
