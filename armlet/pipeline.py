@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -20,7 +19,7 @@ from armlet.paths import Paths
 from armlet.steps import compile as compile_step
 from armlet.steps import image, operators, package, sources
 from armlet.steps.base import Step, Work
-from armlet.store import Store, holds_copy, remove_tree, replace_tree
+from armlet.store import Store, holds_copy, remove_older, remove_tree, replace_tree
 
 STEPS: tuple[Step, ...] = (sources.STEP, image.STEP, operators.STEP, compile_step.STEP, package.STEP)
 
@@ -63,12 +62,13 @@ def build(paths: Paths, sku: str, emit: Sink, options: Options | None = None) ->
     emit(PlanReady(sku=sku, steps=tuple((step.name, step.id) for step in planned)))
     store = Store(paths.artifacts)
     store.sweep()
-    _sweep_work(paths.work)
+    # Half-done steps that nobody came back to.
+    remove_older(paths.work.glob("*"), _KEPT_SECONDS)
     run = _Run(resolved=resolved, paths=paths, store=store, emit=emit, options=options or Options())
     reports = run.all(planned)
     build_id = planned[-1].id
     dist = paths.dist(sku)
-    output = store[build_id]
+    output = run.outputs[planned[-1].name]
     with store.lock(f"dist-{digest.of_value(str(dist))}", emit):
         if not holds_copy(dist, output):
             replace_tree(output, dist)
@@ -152,11 +152,3 @@ def _connect() -> Engine:
     engine = Engine.connect()
     engine.sweep()
     return engine
-
-
-def _sweep_work(folder: Path) -> None:
-    """Removes half-done steps that nobody came back to."""
-    for scratch in folder.glob("*"):
-        with suppress(FileNotFoundError):
-            if time.time() - scratch.stat().st_mtime > _KEPT_SECONDS:
-                remove_tree(scratch)

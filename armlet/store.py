@@ -8,8 +8,8 @@ import shutil
 import stat
 import tempfile
 import time
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 from armlet.errors import host_error, is_host_error
@@ -17,6 +17,7 @@ from armlet.events import Sink
 from armlet.files import alone, write_whole
 
 _STAGING = ".staging-"
+_LONGEST_STEP_SECONDS = 24 * 3600
 
 
 class Store:
@@ -93,11 +94,7 @@ class Store:
 
     def sweep(self) -> None:
         """Removes what a killed process left half-done (anything staged for longer than any step takes)."""
-        if not self._root.is_dir():
-            return
-        for staging in self._root.glob(f"{_STAGING}*"):
-            if _age_hours(staging) > 24:
-                remove_tree(staging)
+        remove_older(self._root.glob(f"{_STAGING}*"), _LONGEST_STEP_SECONDS)
 
 
 def _state(folder: Path) -> str:
@@ -126,11 +123,12 @@ def _remove(path: Path) -> None:
         path.unlink(missing_ok=True)
 
 
-def _age_hours(path: Path) -> float:
-    try:
-        return (time.time() - path.stat().st_mtime) / 3600
-    except FileNotFoundError:
-        return 0.0
+def remove_older(folders: Iterable[Path], seconds: float) -> None:
+    """Removes those folders that were last changed longer ago; one that another process removes meanwhile is gone."""
+    for folder in folders:
+        with suppress(FileNotFoundError):
+            if time.time() - folder.stat().st_mtime > seconds:
+                remove_tree(folder)
 
 
 def remove_tree(folder: Path) -> None:

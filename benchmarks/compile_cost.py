@@ -107,7 +107,7 @@ def upstream(work: Work, build: Path, sample: int) -> list[Cost]:
         # Upstream compiles the half-precision kernels for every core; with the word they do not compile.
         commands = {
             (compile_step.target_of(entry), entry["file"]): entry["command"].replace(cmake.NO_HALF_PRECISION, "")
-            for entry in json.loads((build / "compile_commands.json").read_text())
+            for entry in compile_step.compile_commands(build)
         }
         for target, sources in sorted(targets.items()):
             if target in _NOT_BUILT:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from armlet.elf import ElfFacts
 from armlet.gates.base import Artefact, Gate, Problem, Verdict
 
@@ -12,33 +14,33 @@ _ARM = "EM_ARM"
 
 
 def _float_abi(artefact: Artefact) -> Verdict:
-    files = [(path, elf) for path, elf in artefact.elf_files() if elf.machine == _ARM]
-    problems = [
-        Problem(
-            what=f"{path}: passes floating-point arguments in core registers (soft float)",
-            hint="compile every file with -mfloat-abi=hard; a soft-float rootfs needs another toolchain",
-        )
-        for path, elf in files
-        if not elf.flags & _HARD_FLOAT or elf.arm_attributes.get("TAG_ABI_VFP_ARGS") != _IN_REGISTERS
-    ]
-    return Verdict(measured=_measured(files, "hard"), problems=tuple(problems))
+    return _each(
+        artefact,
+        "hard",
+        passes=lambda elf: (
+            bool(elf.flags & _HARD_FLOAT) and elf.arm_attributes.get("TAG_ABI_VFP_ARGS") == _IN_REGISTERS
+        ),
+        what="passes floating-point arguments in core registers (soft float)",
+        hint="compile every file with -mfloat-abi=hard; a soft-float rootfs needs another toolchain",
+    )
 
 
 def _neon(artefact: Artefact) -> Verdict:
+    return _each(
+        artefact,
+        "NEON",
+        passes=lambda elf: bool(elf.arm_attributes.get("TAG_ADVANCED_SIMD_ARCH")),
+        what="was compiled without NEON",
+        hint="name a core with NEON in the SKU: the kernels are many times slower without, and untested",
+    )
+
+
+def _each(artefact: Artefact, word: str, *, passes: Callable[[ElfFacts], bool], what: str, hint: str) -> Verdict:
     files = [(path, elf) for path, elf in artefact.elf_files() if elf.machine == _ARM]
-    problems = [
-        Problem(
-            what=f"{path}: was compiled without NEON",
-            hint="name a core with NEON in the SKU: the kernels are many times slower without, and untested",
-        )
-        for path, elf in files
-        if not elf.arm_attributes.get("TAG_ADVANCED_SIMD_ARCH")
-    ]
-    return Verdict(measured=_measured(files, "NEON"), problems=tuple(problems))
-
-
-def _measured(files: list[tuple[str, ElfFacts]], word: str) -> str:
-    return f"{word}, {len(files)} files" if files else "not 32-bit ARM"
+    return Verdict(
+        measured=f"{word}, {len(files)} files" if files else "not 32-bit ARM",
+        problems=tuple(Problem(what=f"{path}: {what}", hint=hint) for path, elf in files if not passes(elf)),
+    )
 
 
 GATES: tuple[Gate, ...] = (

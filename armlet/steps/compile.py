@@ -136,7 +136,7 @@ def _costs(work: Work, build: Path) -> dict[str, float]:
     """Object file that is not there yet -> CPU seconds it may take."""
     batches = work.resolved.source_set.acceleration.batches
     costs: dict[str, float] = {}
-    for entry in json.loads((build / "compile_commands.json").read_text()):
+    for entry in compile_commands(build):
         target, output = target_of(entry), entry["output"]
         if not (build / output).exists():
             sources = batches.get(target, 1) if "/Unity/" in output else 1
@@ -192,9 +192,15 @@ def _write_lists(build: Path, *, pruned: Sequence[str], apart: Sequence[str]) ->
 def _targets(build: Path) -> dict[str, list[str]]:
     """CMake target -> its sources (paths inside the container), as the configuration has them."""
     targets: dict[str, list[str]] = {}
-    for entry in json.loads((build / "compile_commands.json").read_text()):
+    for entry in compile_commands(build):
         targets.setdefault(target_of(entry), []).append(entry["file"])
     return targets
+
+
+def compile_commands(build: Path) -> list[dict[str, str]]:
+    """How each source is compiled (CMake's ``compile_commands.json``): ``file``, ``output``, ``command``."""
+    entries: list[dict[str, str]] = json.loads((build / "compile_commands.json").read_text())
+    return entries
 
 
 def target_of(entry: Mapping[str, str]) -> str:
@@ -207,7 +213,7 @@ def _refuse_shared_newer_code(work: Work, build: Path) -> None:
     baseline = work.resolved.cpu.march
     newer = {
         PurePosixPath(entry["output"]).name
-        for entry in json.loads((build / "compile_commands.json").read_text())
+        for entry in compile_commands(build)
         if any(not runs_on(march, baseline) for march in _MARCH.findall(entry["command"]))
     }
     found = linkmap.shared((build / "onnxruntime.map").read_text(errors="replace"), newer)

@@ -27,7 +27,7 @@ _CAUSES = (
     (
         re.compile(r"undefined reference to"),
         Kind.BUILD,
-        "if the missing function is in a source that was left out, name it under acceleration.keep in the source set",
+        "if the missing function is in a source that was left out, see acceleration.keep and .skip in the source set",
     ),
 )
 
@@ -40,6 +40,7 @@ class Advance:
 
     def __init__(self, costs: Mapping[str, float]) -> None:
         self._costs = costs
+        self._total = round(sum(costs.values()))
         self._done = 0.0
 
     def after(self, line: str) -> Progress | None:
@@ -47,12 +48,11 @@ class Advance:
         if not (found := _NINJA.match(line)):
             return None
         step, steps = int(found[1]), int(found[2])
-        total = round(sum(self._costs.values()))
-        if not total:
+        if not self._total:
             return Progress(label="compile", done=step, total=steps, unit="files")
         self._done += self._costs.get(found[3] or "", 0.0)
-        done = total if step == steps else min(round(self._done), total)
-        return Progress(label="compile", done=done, total=total, unit="CPU seconds expected")
+        done = self._total if step == steps else min(round(self._done), self._total)
+        return Progress(label="compile", done=done, total=self._total, unit="CPU seconds expected")
 
 
 @contextmanager
