@@ -21,7 +21,7 @@ from armlet.spec.base import NAME, Name
 from armlet.spec.cpu import CPUS, Cpu
 from armlet.spec.patterns import MEANINGS
 from armlet.spec.sku import Sku
-from armlet.spec.source_set import SourceSet
+from armlet.spec.source_set import Component, Only, SourceSet
 from armlet.spec.toolchain import Toolchain
 from armlet.validation import did_you_mean, validate
 from armlet.yamlfile import Document, Key, Problem, dotted, parse, read, refuse
@@ -45,6 +45,19 @@ class Resolved:
     origins: Mapping[str, str]
     """``runtime.flavor`` -> ``recipes/skus/<name>.yaml:7``, or ``default (armlet/spec/sku.py)``; the keys of the
     toolchain, the CPU and the source set begin with ``toolchain.``, ``cpu.`` and ``source_set.``."""
+
+    @property
+    def components(self) -> tuple[Component, ...]:
+        """Those of the source set's components that are part of this SKU's build."""
+        return tuple(one for one in self.source_set.components if self._asks_for(one.only))
+
+    def _asks_for(self, only: Only) -> bool:
+        runtime = self.sku.runtime
+        return (
+            only.arch in (None, self.toolchain.arch)
+            and (only.provider is None or only.provider in runtime.providers)
+            and only.python in (None, runtime.python)
+        )
 
 
 def resolve(paths: Paths, sku: str) -> Resolved:

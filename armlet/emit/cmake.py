@@ -100,7 +100,7 @@ def definitions(resolved: Resolved) -> dict[str, str]:
     }
     components = {
         component.cmake: "/".join((SOURCES, component.name, component.subdir or "")).rstrip("/")
-        for component in resolved.source_set.components
+        for component in resolved.components
         if component.cmake
     }
     return {

@@ -24,6 +24,11 @@ Sha256 = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
 Version = Annotated[str, StringConstraints(pattern=r"^\d+(\.\d+)*$")]
 """A dotted version, e.g. ``2.36``: a string, since the number 2.30 would lose its zero."""
 
+_PART = r"(\.?[^\s/.][^\s/]*|\.\.[^\s/]+)"
+RELATIVE_PATH = rf"^{_PART}(/{_PART})*$"
+RelativePath = Annotated[str, StringConstraints(pattern=RELATIVE_PATH)]
+"""Parts joined by slashes, none of them ``..``: it cannot leave the folder it is relative to."""
+
 
 def version_key(version: str) -> tuple[int, ...]:
     """Orders dotted versions as numbers: 2.4 < 2.36."""

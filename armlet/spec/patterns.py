@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from armlet.spec.base import NAME
-from armlet.spec.source_set import RELATIVE_PATH
+from armlet.spec.base import NAME, RELATIVE_PATH
 
 MEANINGS: Mapping[str, str] = {
     NAME: "a name: small letters, digits, dot, dash, underscore; begins with a letter or digit",

@@ -7,9 +7,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field, StringConstraints
 
-from armlet.spec.base import Line, Name, Sha256, Spec, Version
+from armlet.spec.base import Line, Name, RelativePath, Sha256, Spec, Version
 from armlet.spec.cpu import Arch
-from armlet.spec.source_set import RelativePath
 from armlet.spec.toolchain import Wheel
 
 Flavor = Literal["full", "reduced", "minimal"]

@@ -6,13 +6,17 @@ from typing import Annotated, Literal
 
 from pydantic import Field, StringConstraints, model_validator
 
-from armlet.spec.base import Name, Sha256, Spec, Version
-from armlet.spec.cpu import Feature
+from armlet.spec.base import Name, RelativePath, Sha256, Spec, Version
+from armlet.spec.cpu import Arch, Feature
+from armlet.spec.sku import Provider, PythonApi
 
-_PART = r"(\.?[^\s/.][^\s/]*|\.\.[^\s/]+)"
-RELATIVE_PATH = rf"^{_PART}(/{_PART})*$"
-RelativePath = Annotated[str, StringConstraints(pattern=RELATIVE_PATH)]
-"""Parts joined by slashes, none of them ``..``: it cannot leave the folder it is relative to."""
+
+class Only(Spec):
+    """What a SKU must have asked for that a component is part of its build; a key left out asks for nothing."""
+
+    arch: Arch | None = None
+    provider: Provider | None = None
+    python: PythonApi | None = None
 
 
 class Component(Spec):
@@ -44,6 +48,7 @@ class Component(Spec):
     """The FetchContent name or variable that hands this folder to ONNX Runtime's CMake."""
     subdir: RelativePath | None = None
     """The part of the folder that is handed over."""
+    only: Only = Only()
 
     @property
     def filename(self) -> str:

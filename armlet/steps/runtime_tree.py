@@ -58,7 +58,7 @@ def lay_out(resolved: Resolved, *, library: Path, sources: Path, compiler_licenc
         (tree / path).parent.mkdir(parents=True, exist_ok=True)
         (tree / path).write_text(text, encoding="utf-8")
     licences = tree / "share" / "doc" / "armlet-runtime" / "licences"
-    for component in resolved.source_set.components:
+    for component in resolved.components:
         for file in licence_files(sources / component.name, component.name):
             target = licences / component.name / file.name
             _copy(file, target)

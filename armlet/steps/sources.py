@@ -22,7 +22,7 @@ REVISION = 1
 ROOT = "onnxruntime"
 """The component whose own tree carries patches for the others."""
 
-_NO_INFLUENCE = {"licence", "debian", "snapshot", "urls", "cmake", "subdir"}
+_NO_INFLUENCE = {"licence", "debian", "snapshot", "urls", "cmake", "subdir", "only"}
 """Keys of a component that change nothing in its folder: a new mirror or a mended licence is no reason to build."""
 
 
@@ -30,17 +30,20 @@ def _facts(resolved: Resolved) -> Mapping[str, Any]:
     return {
         "revision": REVISION,
         "epoch": EPOCH,
-        "components": [
-            component.model_dump(mode="json", exclude=_NO_INFLUENCE) for component in resolved.source_set.components
-        ],
-        "patches": {name: digest.of_bytes(content) for name, content in resolved.patches.items()},
+        "components": [component.model_dump(mode="json", exclude=_NO_INFLUENCE) for component in resolved.components],
+        "patches": {
+            name: digest.of_bytes(resolved.patches[name])
+            for component in resolved.components
+            for name in component.patches
+            if not name.startswith(UPSTREAM_PATCH)
+        },
     }
 
 
 def _run(work: Work) -> None:
     """Output: ``<component>/…`` for each, as CMake is to see it."""
     runner = HostRunner()
-    components = _root_first(work.resolved.source_set.components)
+    components = _root_first(work.resolved.components)
     archives = fetch(
         [from_component(component) for component in components],
         work.paths.downloads,

@@ -41,6 +41,21 @@ def test_the_demo_resolves_with_patches_and_origins(project: FakeProject) -> Non
     assert resolved.origins['source_set.opsets["ai.onnx"]'] == f"{SOURCES}:7"
 
 
+@pytest.mark.parametrize(
+    ("only", "built"),
+    [
+        ("{}", True),
+        ("{arch: aarch64, provider: xnnpack, python: capi}", True),
+        ("{arch: armhf}", False),
+        ("{provider: acl}", False),
+        ("{arch: aarch64, python: wheel}", False),
+    ],
+)
+def test_a_component_is_built_for_the_skus_that_it_is_for(project: FakeProject, only: str, built: bool) -> None:
+    project.change(project.source_set_file, "    size: 1\n", f"    size: 1\n    only: {only}\n")
+    assert bool(config.resolve(project.paths, "demo-a53").components) == built
+
+
 def test_every_value_of_a_resolved_sku_is_told_with_its_origin(project: FakeProject) -> None:
     rows = {key: (value, origin) for key, value, origin in config.describe(config.resolve(project.paths, "demo-a53"))}
     assert rows["runtime.providers"][0] == "xnnpack, cpu"

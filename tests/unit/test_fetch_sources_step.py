@@ -67,7 +67,7 @@ def component(name: str, **changes: Any) -> Component:
 
 def resolved(*components: Component, ours: bytes = OURS) -> Resolved:
     made = SimpleNamespace(
-        source_set=SimpleNamespace(components=components, version="1"), patches={"0001-ours.patch": ours}
+        components=components, source_set=SimpleNamespace(version="1"), patches={"0001-ours.patch": ours}
     )
     return cast(Resolved, made)
 
