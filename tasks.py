@@ -122,6 +122,17 @@ def sku_show(_context: Any, sku: str) -> None:
     cli.show(table(("key", "value", "from"), config.describe(config.resolve(cli.here(), sku))))
 
 
+@task(name="overview", help={"json": _JSON})
+@edge
+def sku_overview(_context: Any, json: bool = False) -> None:
+    """Shows what was built of every SKU: sizes, floors, gates, smoke, and what compiling took."""
+    from armlet import overview
+    from armlet.sinks.tables import table
+
+    rows = overview.overview(cli.here())
+    cli.show_json(overview.to_json(rows)) if json else cli.show(table(overview.HEAD, map(overview.cells, rows)))
+
+
 @task(
     name="new",
     positional=["name"],
@@ -230,7 +241,7 @@ namespace = Collection(
     build,
     show_gates,
     clean,
-    Collection("sku", sku_list, sku_show, sku_new),
+    Collection("sku", sku_list, sku_show, sku_new, sku_overview),
     Collection("sources", sources_fetch, sources_lock),
     Collection("toolchain", toolchain_image, toolchain_shell),
     Collection("qemu", qemu_smoke),

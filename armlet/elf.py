@@ -66,6 +66,8 @@ class ElfFacts:
     """Library -> version it must have -> the symbols that ask for it."""
     exports: tuple[Symbol, ...] = ()
     """Defined dynamic symbols that others can bind to."""
+    undefined: tuple[str, ...] = ()
+    """Dynamic symbols that must come from elsewhere and name no version; weak ones are not among them."""
     symbol_table: bool = False
     """Has ``.symtab``."""
     debug_sections: bool = False
@@ -142,7 +144,7 @@ def _facts(elf: ELFFile) -> ElfFacts:
     flags, flags_1 = dynamic.get("DT_FLAGS", [0])[0], dynamic.get("DT_FLAGS_1", [0])[0]
     bind_now = "DT_BIND_NOW" in dynamic or bool(flags & _DF_BIND_NOW) or bool(flags_1 & _DF_1_NOW)
     relro: Relro = "none" if not has_relro else "full" if bind_now else "partial"
-    versions, exports = _symbols(sections)
+    versions, exports, undefined = _symbols(sections)
     return ElfFacts(
         bits=64 if elf.elfclass == 64 else 32,
         little_endian=elf.little_endian,
@@ -159,6 +161,7 @@ def _facts(elf: ELFFile) -> ElfFacts:
         text_relocations="DT_TEXTREL" in dynamic or bool(flags & _DF_TEXTREL),
         versions=versions,
         exports=exports,
+        undefined=tuple(sorted(undefined)),
         symbol_table=".symtab" in names,
         debug_sections=any(name.startswith((".debug_", ".zdebug_")) for name in names),
         debug_link=_debug_link(sections),
@@ -228,10 +231,10 @@ def _segments(elf: ELFFile) -> tuple[str | None, tuple[str, ...], bool]:
     return stack, tuple(writable_code), relro
 
 
-def _symbols(sections: list[Section]) -> tuple[dict[str, dict[str, tuple[str, ...]]], tuple[Symbol, ...]]:
+def _symbols(sections: list[Section]) -> tuple[dict[str, dict[str, tuple[str, ...]]], tuple[Symbol, ...], set[str]]:
     table = next((s for s in sections if s.name == ".dynsym" and isinstance(s, SymbolTableSection)), None)
     if table is None or table["sh_type"] == "SHT_NOBITS":
-        return {}, ()
+        return {}, (), set()
     indices = next((s for s in sections if isinstance(s, GNUVerSymSection)), None)
     wanted = {index: (library, name) for index, library, name in _needed_versions(sections)}
     defined = dict(_defined_versions(sections))
@@ -239,19 +242,22 @@ def _symbols(sections: list[Section]) -> tuple[dict[str, dict[str, tuple[str, ..
     for library, name in wanted.values():
         asked.setdefault(library, {}).setdefault(name, set())
     exports: set[Symbol] = set()
+    undefined: set[str] = set()
     for number, symbol in enumerate(table.iter_symbols()):
         index = _version_index(indices, number)
         if symbol["st_shndx"] == "SHN_UNDEF":
             if index in wanted:
                 library, name = wanted[index]
                 asked[library][name].add(symbol.name)
+            elif symbol.name and symbol["st_info"]["bind"] == "STB_GLOBAL":
+                undefined.add(symbol.name)
         elif _is_export(symbol) and symbol.name not in defined.values():
             exports.add(Symbol(name=symbol.name, version=defined.get(index, "")))
     frozen = {
         library: {name: tuple(sorted(symbols)) for name, symbols in sorted(names.items())}
         for library, names in sorted(asked.items())
     }
-    return frozen, tuple(sorted(exports))
+    return frozen, tuple(sorted(exports)), undefined
 
 
 def _is_export(symbol: Any) -> bool:

@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import PurePosixPath
 
 from armlet.spec.cpu import Feature
+from armlet.spec.sku import Flavor
 from armlet.spec.source_set import Skip
 
 Read = Callable[[str], "str | None"]
@@ -105,12 +106,13 @@ def skipped(
     *,
     alive: frozenset[str],
     features: frozenset[Feature],
+    flavor: Flavor,
 ) -> frozenset[str]:
     """The sources that the version's table leaves out, given the surviving operators and the core's extensions."""
     return frozenset(
         source
         for rule in rules
-        if not alive.intersection(rule.unless) and not features.intersection(rule.unless_cpu)
+        if flavor in rule.flavors and not alive.intersection(rule.unless) and not features.intersection(rule.unless_cpu)
         for target, sources in targets.items()
         if re.fullmatch(rule.targets, target)
         for source in sources

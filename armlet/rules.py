@@ -13,7 +13,7 @@ from armlet.registrations import ONNX_DOMAIN
 from armlet.spec.base import version_key
 from armlet.spec.cpu import CPUS, Arch
 from armlet.spec.patterns import FUNCTIONS
-from armlet.spec.sku import BUILDABLE_FLAVORS, BUILDABLE_PROVIDERS, BUILDABLE_PYTHON, DOMAINS_LEFT_OUT
+from armlet.spec.sku import BUILDABLE_PROVIDERS, DOMAINS_LEFT_OUT
 from armlet.spec.source_set import SourceSet
 from armlet.spec.toolchain import Toolchain
 from armlet.validation import did_you_mean
@@ -50,31 +50,57 @@ def _cpu(case: Case) -> Iterator[Problem]:
         )
 
 
-def _flavor(case: Case) -> Iterator[Problem]:
-    flavor = case.sku.get("runtime", "flavor")
-    if flavor in ("full", "reduced") and flavor not in BUILDABLE_FLAVORS:
-        yield case.sku.problem(
-            ("runtime", "flavor"),
-            f'this version of Armlet cannot build the flavor "{flavor}" yet',
-            f"it builds: {', '.join(sorted(BUILDABLE_FLAVORS))}",
-        )
-
-
 def _python(case: Case) -> Iterator[Problem]:
-    if case.sku.get("runtime", "python") != "wheel":
+    runtime = case.sku.get("runtime")
+    if not isinstance(runtime, dict):
         return
-    key = ("runtime", "python")
-    if case.sku.get("runtime", "flavor") == "minimal":
+    if runtime.get("python") != "wheel":
+        if "cpython" in runtime:
+            yield case.sku.problem(
+                ("runtime", "cpython"),
+                "is only asked for by a wheel",
+                "leave it out, or write python: wheel; python: capi serves every CPython from 3.8 on",
+            )
+    elif runtime.get("flavor") == "minimal":
         yield case.sku.problem(
-            key,
+            ("runtime", "python"),
             "upstream's Python wheel cannot be had with flavor: minimal",
             "its pybind module needs exceptions, RTTI and a full build; write python: capi, which serves every flavor, "
             "or flavor: reduced or full",
         )
-    elif "wheel" not in BUILDABLE_PYTHON:
+    elif case.toolchain is not None and case.source_set is not None:
+        yield from _cpython(case, case.toolchain, case.source_set, runtime.get("cpython"))
+
+
+def _cpython(case: Case, toolchain: Toolchain, source_set: SourceSet, wanted: object) -> Iterator[Problem]:
+    key = ("runtime", "cpython" if wanted is not None else "python")
+    able = {
+        one.name: one.cpython
+        for one in case.toolchains
+        if one.arch == toolchain.arch and one.cpython and _has_wheel(source_set, one.cpython)
+    }
+    others = (
+        "toolchains that can: " + ", ".join(f"{name} ({version})" for name, version in sorted(able.items()))
+        if able
+        else f"no {toolchain.arch} toolchain can"
+    ) + "; or write python: capi, which serves every CPython from 3.8 on"
+    version = wanted if isinstance(wanted, str) else toolchain.cpython
+    if version is None or version != toolchain.cpython:
+        has = f"it has those of {toolchain.cpython}" if toolchain.cpython else "it has none"
+        named = f"CPython {wanted}" if wanted is not None else "any CPython"
+        yield case.sku.problem(key, f"{toolchain.name} has no headers of {named}: {has}", others)
+    elif not _has_wheel(source_set, version):
+        told = " to ".join(source_set.cpython) if source_set.cpython else "no CPython that is known"
         yield case.sku.problem(
-            key, "this version of Armlet cannot build upstream's Python wheel yet", "write python: capi"
+            key, f"the wheel of ONNX Runtime {source_set.version} is for CPython {told}, not for {version}", others
         )
+
+
+def _has_wheel(source_set: SourceSet, version: str) -> bool:
+    if source_set.cpython is None:
+        return False
+    oldest, newest = source_set.cpython
+    return version_key(oldest) <= version_key(version) <= version_key(newest)
 
 
 def _providers(case: Case) -> Iterator[Problem]:
@@ -140,6 +166,15 @@ def _some_operators(case: Case) -> Iterator[Problem]:
             ("runtime", "operators"),
             f"flavor: {runtime['flavor']} keeps only named operators, and none are named",
             "add models: or allow: (docs/adding-a-sku.md)",
+        )
+
+
+def _full_allow(case: Case) -> Iterator[Problem]:
+    if case.sku.get("runtime", "flavor") == "full" and case.sku.get("runtime", "operators", "allow"):
+        yield case.sku.problem(
+            ("runtime", "operators", "allow"),
+            "flavor: full keeps every operator: there is nothing to allow",
+            "leave allow: out, or write flavor: reduced",
         )
 
 
@@ -262,7 +297,7 @@ def _split(name: str) -> tuple[str, str]:
     return domain or ONNX_DOMAIN, operator
 
 
-RULES: tuple[Rule, ...] = (_cpu, _flavor, _python, _providers, _glibc, _some_operators, _models, _allow)
+RULES: tuple[Rule, ...] = (_cpu, _python, _providers, _glibc, _some_operators, _full_allow, _models, _allow)
 
 
 def check(case: Case) -> list[Problem]:

@@ -28,6 +28,7 @@ from armlet.events import silent
 from armlet.paths import Paths
 from armlet.pipeline import STEPS
 from armlet.sinks.tables import table
+from armlet.steps import commands as cmake_commands
 from armlet.steps import compile as compile_step
 from armlet.steps.base import Work
 from armlet.store import Store
@@ -105,9 +106,9 @@ def upstream(work: Work, build: Path, sample: int) -> list[Cost]:
         targets = compile_step.configure_plainly(work, build, do)
         do("ninja", "onnx_proto", "onnxruntime_generate_def")
         # Upstream compiles the half-precision kernels for every core; with the word they do not compile.
-        commands = {
-            (compile_step.target_of(entry), entry["file"]): entry["command"].replace(cmake.NO_HALF_PRECISION, "")
-            for entry in compile_step.compile_commands(build)
+        known = {
+            (cmake_commands.target_of(entry), entry["file"]): entry["command"].replace(cmake.NO_HALF_PRECISION, "")
+            for entry in cmake_commands.compile_commands(build)
         }
         for target, sources in sorted(targets.items()):
             if target in _NOT_BUILT:
@@ -115,7 +116,7 @@ def upstream(work: Work, build: Path, sample: int) -> list[Cost]:
             picked = chooser.sample(sources, min(sample, len(sources)))
             seconds = 0.0
             for source in picked:
-                do(*compile_step.MEASURED, f"{cmake.BUILD}/one.json", *shlex.split(commands[target, source]))
+                do(*compile_step.MEASURED, f"{cmake.BUILD}/one.json", *shlex.split(known[target, source]))
                 seconds += float(json.loads((build / "one.json").read_text())["cpu_seconds"])
             weighted = seconds * len(sources) / len(picked)
             print(f"{target}: {weighted:.0f} CPU s", file=sys.stderr)

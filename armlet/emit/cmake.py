@@ -10,14 +10,15 @@ from armlet.providers import PROVIDERS
 # Where the container sees things. They are fixed, so that no machine's own path can reach an artefact.
 SOURCES = "/src"
 BUILD = "/build"
+HEADERS = "/python"
+"""CPython's, for the target."""
 # What debug information and __FILE__ say instead.
 MAPPED = {SOURCES: "/usr/src/armlet", BUILD: "/usr/src/armlet-build"}
 
-_FLAVORS: dict[str, Mapping[str, str]] = {
+FLAVORS: dict[str, Mapping[str, str]] = {
     "minimal": {
         "onnxruntime_MINIMAL_BUILD": "ON",
         "onnxruntime_EXTENDED_MINIMAL_BUILD": "ON",
-        "onnxruntime_REDUCED_OPS_BUILD": "ON",
         "onnxruntime_DISABLE_EXCEPTIONS": "ON",
         "onnxruntime_DISABLE_RTTI": "ON",
         "onnxruntime_DISABLE_ML_OPS": "ON",
@@ -25,6 +26,13 @@ _FLAVORS: dict[str, Mapping[str, str]] = {
         "onnxruntime_DISABLE_OPTIONAL_TYPE": "ON",
         "onnxruntime_DISABLE_FLOAT8_TYPES": "ON",
     },
+    "reduced": {},
+    "full": {},
+}
+
+PYTHON_APIS: dict[str, Mapping[str, str]] = {
+    "capi": {},
+    "wheel": {"onnxruntime_ENABLE_PYTHON": "ON", "Python_INCLUDE_DIR": HEADERS},
 }
 
 _COMMON: Mapping[str, str] = {
@@ -49,17 +57,19 @@ _COMMON: Mapping[str, str] = {
 NO_HALF_PRECISION = "-DMLAS_NO_F16VEC"
 """Patch 0004: half-precision kernels would stop a core without them as soon as the library is loaded."""
 
+LIBRARY_MAP = "onnxruntime.map"
+MODULE_MAP = "module.map"
+"""The link maps, below the build folder."""
+
 _PROCESSORS = {"aarch64": "aarch64", "armhf": "armv7l"}
 
 _LINK_FLAGS = (
     "-static-libstdc++",
     "-static-libgcc",
     "-Wl,--gc-sections",
-    "-Wl,--no-undefined",
     "-Wl,--as-needed",
     "-Wl,--build-id=sha1",
     "-Wl,-z,relro,-z,now,-z,noexecstack",
-    "-Wl,-Map=onnxruntime.map",
 )
 
 
@@ -105,12 +115,21 @@ def definitions(resolved: Resolved) -> dict[str, str]:
     }
     return {
         **_COMMON,
-        **_FLAVORS[runtime.flavor],
+        **FLAVORS[runtime.flavor],
+        **PYTHON_APIS[runtime.python],
+        "onnxruntime_REDUCED_OPS_BUILD": "ON" if is_reduced(resolved) else "OFF",
         **providers,
         "ARMLET_EXPORTING": ";".join(one for provider in runtime.providers for one in PROVIDERS[provider].exporting),
         **components,
         "CMAKE_C_FLAGS": flags,
         "CMAKE_CXX_FLAGS": flags,
         "CMAKE_ASM_FLAGS": flags,
-        "CMAKE_SHARED_LINKER_FLAGS": " ".join(_LINK_FLAGS),
+        "CMAKE_SHARED_LINKER_FLAGS": " ".join((*_LINK_FLAGS, "-Wl,--no-undefined", f"-Wl,-Map={LIBRARY_MAP}")),
+        "CMAKE_MODULE_LINKER_FLAGS": " ".join((*_LINK_FLAGS, f"-Wl,-Map={MODULE_MAP}")),
     }
+
+
+def is_reduced(resolved: Resolved) -> bool:
+    """Whether some kernels are left out: of operators, or of element types."""
+    runtime = resolved.sku.runtime
+    return runtime.flavor != "full" or runtime.operators.types is not None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 
@@ -12,11 +13,12 @@ from armlet.digest import of_file
 from armlet.errors import ArmletError, Kind
 from armlet.gates import arm32, hardening, shipping, symbols
 from armlet.gates.base import Artefact, Expected, FileFacts, Gate, GateResult, Problem, Verdict
-from armlet.gates.reading import forbidden_prefixes, read_artefact, tarball, tree
+from armlet.gates.reading import archive, forbidden_prefixes, read_artefact, tarball, tree
 from armlet.providers import PROVIDERS
 
 __all__ = [
     "GATES",
+    "MODULE",
     "SUMS",
     "Artefact",
     "Expected",
@@ -29,11 +31,15 @@ __all__ = [
     "demand_intact",
     "evaluate",
     "expected_of",
+    "judge_wheel",
     "record",
     "recorded",
     "run_gates",
     "runtime_name",
 ]
+
+MODULE = "onnxruntime/capi/onnxruntime_pybind11_state.so"
+"""The compiled part of upstream's Python package, by its path in the wheel."""
 
 SUMS = "SHA256SUMS"
 """Beside the artefacts, in the form of ``sha256sum``."""
@@ -50,6 +56,18 @@ def run_gates(artefact: Artefact, gates: Sequence[Gate] = GATES) -> tuple[GateRe
     """Every gate's answer, in the order of the table."""
     verdicts = ((gate.name, gate.check(artefact)) for gate in gates)
     return tuple(GateResult(name=name, measured=v.measured, problems=v.problems) for name, v in verdicts)
+
+
+def judge_wheel(
+    resolved: Resolved, wheel: Path, debug: Iterable[tuple[str, bytes | str]], *, forbidden: Sequence[str]
+) -> tuple[GateResult, ...]:
+    """Every gate's answer to a wheel; ``debug`` as ``read_artefact`` takes it.
+
+    Raises:
+        ArmletError: (GATE) it cannot be read, or has no module.
+    """
+    artefact = read_artefact(wheel_expected_of(resolved), archive(wheel), debug, forbidden=forbidden)
+    return tuple(replace(result, of="wheel") for result in run_gates(artefact))
 
 
 def demand(results: Iterable[GateResult]) -> None:
@@ -76,6 +94,7 @@ def record(results: Iterable[GateResult]) -> str:
     rows = [
         {
             "name": result.name,
+            "of": result.of,
             "reason": reasons[result.name],
             "measured": result.measured,
             "problems": [{"what": problem.what, "hint": problem.hint} for problem in result.problems],
@@ -96,6 +115,7 @@ def recorded(path: Path) -> tuple[GateResult, ...]:
         return tuple(
             GateResult(
                 name=row["name"],
+                of=row.get("of", "runtime"),
                 measured=row["measured"],
                 problems=tuple(Problem(what=one["what"], hint=one["hint"]) for one in row["problems"]),
             )
@@ -129,6 +149,17 @@ def expected_of(resolved: Resolved) -> Expected:
         glibc=resolved.sku.floors.glibc,
         glibcxx=None,
         budget=int(resolved.sku.budgets.library_mib * _MIB),
+    )
+
+
+def wheel_expected_of(resolved: Resolved) -> Expected:
+    """What the gates hold a SKU's wheel against."""
+    return replace(
+        expected_of(resolved),
+        library=MODULE,
+        soname="",
+        exports=frozenset({"PyInit_onnxruntime_pybind11_state"}),
+        from_host=("Py", "_Py"),
     )
 
 
@@ -175,15 +206,20 @@ def evaluate(dist: Path, resolved: Resolved, *, private: Sequence[Path] = ()) ->
             kind=Kind.INPUT,
         )
     debug_files = tuple(tarball(debug)) if debug.is_file() else ()
+    forbidden = forbidden_prefixes(*private)
+    of_wheels = tuple(
+        result
+        for wheel in sorted(dist.glob("*.whl"))
+        for result in judge_wheel(resolved, wheel, debug_files, forbidden=forbidden)
+    )
 
     def judged(files: Mapping[str, bytes | str]) -> tuple[GateResult, ...]:
-        forbidden = forbidden_prefixes(*private)
         return run_gates(read_artefact(expected_of(resolved), files.items(), debug_files, forbidden=forbidden))
 
     shipped, unpacked = dict(tarball(packed)), dict(tree(dist / name))
     results = judged(shipped)
     if not unpacked or unpacked == shipped or not all(result.ok for result in results):
-        return results
+        return results + of_wheels
     results = judged(unpacked)
     if all(result.ok for result in results):
         changed = [path for path in sorted({*shipped, *unpacked}) if shipped.get(path) != unpacked.get(path)]
@@ -193,4 +229,4 @@ def evaluate(dist: Path, resolved: Resolved, *, private: Sequence[Path] = ()) ->
             hint=f"somebody changed one of them: remove {dist} and build again",
             kind=Kind.GATE,
         )
-    return results
+    return results + of_wheels

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import Literal
 
 from armlet.elf import ElfFacts
 
@@ -30,6 +31,7 @@ class Expected:
     library: str
     """Path of the main library, e.g. ``lib/libonnxruntime.so.1.21.0``."""
     soname: str
+    """Empty: a module, which its host opens by path."""
     arch: str
     needed: frozenset[str]
     """Libraries of the rootfs that may be loaded."""
@@ -39,6 +41,8 @@ class Expected:
     """None: libstdc++ is inside, nothing may be asked of the rootfs's."""
     budget: int
     """Bytes the main library may have."""
+    from_host: tuple[str, ...] = ()
+    """Prefixes of symbols that the program has which opens a module."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,6 +107,7 @@ class GateResult:
     name: str
     measured: str
     problems: tuple[Problem, ...]
+    of: Literal["runtime", "wheel"] = "runtime"
 
     @property
     def ok(self) -> bool:

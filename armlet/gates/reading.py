@@ -6,6 +6,7 @@ import lzma
 import re
 import string
 import tarfile
+import zipfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 
@@ -135,6 +136,26 @@ def tarball(path: Path) -> Iterator[tuple[str, bytes | str]]:
     except (tarfile.TarError, lzma.LZMAError, OSError, EOFError) as error:
         raise ArmletError(
             f"cannot read the tarball: {error}",
+            where=str(path),
+            hint="it is cut off or damaged: remove it and build again",
+            kind=Kind.GATE,
+        ) from error
+
+
+def archive(path: Path) -> Iterator[tuple[str, bytes | str]]:
+    """Every file of a zip archive, such as a wheel.
+
+    Raises:
+        ArmletError: it cannot be read.
+    """
+    try:
+        with zipfile.ZipFile(path) as packed:
+            for member in packed.infolist():
+                if not member.is_dir():
+                    yield member.filename, packed.read(member)
+    except (zipfile.BadZipFile, OSError, EOFError) as error:
+        raise ArmletError(
+            f"cannot read the archive: {error}",
             where=str(path),
             hint="it is cut off or damaged: remove it and build again",
             kind=Kind.GATE,

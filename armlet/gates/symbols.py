@@ -114,8 +114,25 @@ def _exports(artefact: Artefact) -> Verdict:
     return Verdict(measured=f"{len(found)} symbols", problems=tuple(problems))
 
 
+def _undefined(artefact: Artefact) -> Verdict:
+    own = {symbol.name for _, elf in artefact.elf_files() for symbol in elf.exports}
+    asked = {path: set(elf.undefined) - own for path, elf in artefact.elf_files()}
+    problems = [
+        Problem(
+            what=f"{path}: asks for {_listed(missing)}, which nothing on the target has",
+            hint="a source that it needs was left out: see acceleration.keep and .skip in the source set",
+        )
+        for path, names in asked.items()
+        if (missing := {name for name in names if not name.startswith(artefact.expected.from_host)})
+    ]
+    left = sum(len(names) for names in asked.values())
+    return Verdict(measured=f"{left} left to the program", problems=tuple(problems))
+
+
 def _soname(artefact: Artefact) -> Verdict:
     expected, found = artefact.expected.soname, artefact.library_elf.soname
+    if not expected:
+        return Verdict(measured=found or "none, as a module")
     problems = []
     if found != expected:
         problems.append(
@@ -163,6 +180,11 @@ GATES: tuple[Gate, ...] = (
         name="exports",
         reason="Anything but the C API that is exported can clash with a program's own libraries, or be misused.",
         check=_exports,
+    ),
+    Gate(
+        name="undefined",
+        reason="A function that nobody has stops the program when it loads the library, or later when it is called.",
+        check=_undefined,
     ),
     Gate(
         name="soname",

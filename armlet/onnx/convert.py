@@ -1,4 +1,4 @@
-"""ONNX → ORT format, for the providers that will run the model.
+"""Models as a runtime takes them: in ORT format, made for the providers that will run them, or as ONNX.
 
 ONNX Runtime's own tool converts for the CPU provider unless told otherwise (style Fixed, level all), which is what
 ``providers=("cpu",)`` gives here. Such a model still loads on a runtime that prefers another provider, and then runs
@@ -33,14 +33,16 @@ _NEEDS_KNOWN_SHAPES: frozenset[Provider] = frozenset({"xnnpack"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Converted:
-    """A model in ORT format. ``size`` in bytes; ``concerns`` are sentences on what will not run as hoped."""
+    """A model as it ships. ``size`` in bytes; ``concerns`` are sentences on what will not run as hoped."""
 
     path: Path
     sha256: str
     size: int
-    format_version: int
+    format_version: int | None
+    """Of the ORT format; null: it is an ONNX model."""
     providers: tuple[Provider, ...]
-    level: Level
+    level: Level | None
+    """How far it was optimised; null: that is left to the runtime."""
     operators: dict[str, int]
     """``Conv`` or ``com.microsoft:FusedConv`` -> number of nodes."""
     concerns: tuple[str, ...]
@@ -92,6 +94,40 @@ def convert(
         providers=tuple(providers),
         level=level,
         operators=_counted(optimised),
+        concerns=concerns,
+    )
+
+
+def keep_onnx(
+    model: Path,
+    out: Path,
+    *,
+    providers: Sequence[Provider],
+    shapes: Shapes | None = None,
+    limits: Limits | None = None,
+    emit: Sink = silent,
+) -> Converted:
+    """The model as a runtime with ONNX's own format takes it, which optimises it for its providers when it loads.
+
+    Nothing changes but the inputs' shapes; arguments as in ``convert``.
+
+    Raises:
+        ArmletError: the model cannot be read.
+    """
+    source = read(model, shapes=shapes, limits=limits)
+    concerns = _concerns(source, providers)
+    for concern in concerns:
+        emit(Note(text=f"{model.name}: {concern}"))
+    data: bytes = source.SerializeToString(deterministic=True)
+    write_whole(out, data)
+    return Converted(
+        path=out,
+        sha256=digest.of_bytes(data),
+        size=len(data),
+        format_version=None,
+        providers=tuple(providers),
+        level=None,
+        operators=_counted(source),
         concerns=concerns,
     )
 

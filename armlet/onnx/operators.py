@@ -6,32 +6,57 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from armlet.onnx.convert import save_optimised
-from armlet.onnx.levels import level_for
+from armlet.onnx.levels import LEVELS, level_for
 from armlet.onnx.libraries import library
 from armlet.onnx.reading import Limits, Shapes, nodes, opsets_of, read
 from armlet.registrations import ONNX_DOMAIN
-from armlet.spec.sku import Provider
+from armlet.spec.sku import Flavor, Provider
 
 Required = dict[str, dict[int, set[str]]]
 """Domain (``ai.onnx`` for ONNX's own) -> opset -> operator names."""
 
 
 def required(
-    model: Path, *, providers: Sequence[Provider], shapes: Shapes | None = None, limits: Limits | None = None
+    model: Path,
+    *,
+    providers: Sequence[Provider],
+    flavor: Flavor = "minimal",
+    shapes: Shapes | None = None,
+    limits: Limits | None = None,
 ) -> Required:
-    """The operators left after the optimisation that ``convert`` makes for the same arguments.
+    """The operators that a runtime meets in a model.
 
-    What a provider's layout transformation adds when the model is loaded is not among them.
+    A minimal runtime meets those that are left after the optimisation that ``convert`` makes for the same arguments.
+    Any other optimises by itself when it loads the model, as far as its user lets it: the operators of every level
+    count then. What a provider's layout transformation adds is not among them.
 
     Raises:
         ArmletError: the model cannot be read or optimised.
     """
     source = read(model, shapes=shapes, limits=limits)
-    data = save_optimised(source, level_for(providers), save_as="ONNX", where=model)
-    optimised = library("onnx").load_model_from_string(data)
-    opsets = opsets_of(optimised)
+    levels = (level_for(providers),) if flavor == "minimal" else LEVELS.values()
+    optimised = [
+        library("onnx").load_model_from_string(save_optimised(source, level, save_as="ONNX", where=model))
+        for level in levels
+    ]
     found: Required = {}
-    for node in nodes(optimised.graph):
-        domain = node.domain or ONNX_DOMAIN
-        found.setdefault(domain, {}).setdefault(opsets[domain], set()).add(node.op_type)
+    for one in optimised if flavor == "minimal" else [source, *optimised]:
+        opsets = opsets_of(one)
+        for node in nodes(one.graph):
+            domain = node.domain or ONNX_DOMAIN
+            found.setdefault(domain, {}).setdefault(opsets[domain], set()).add(node.op_type)
     return found
+
+
+def element_types(model: Path, *, shapes: Shapes | None = None) -> frozenset[str]:
+    """Types of the elements of every tensor in a model, constants included, as ONNX names them in lower case.
+
+    Raises:
+        ArmletError: the model cannot be read.
+    """
+    onnx = library("onnx")
+    source = library("onnx.shape_inference").infer_shapes(read(model, shapes=shapes))
+    tensors = [*source.graph.initializer, *(one.t for node in nodes(source.graph) for one in node.attribute)]
+    values = [*source.graph.input, *source.graph.output, *source.graph.value_info]
+    numbers = {tensor.data_type for tensor in tensors} | {value.type.tensor_type.elem_type for value in values}
+    return frozenset(onnx.TensorProto.DataType.Name(number).lower() for number in numbers if number)

@@ -28,7 +28,7 @@ class Check:
 
 def check_trial(trial: Trial, providers: Sequence[str]) -> tuple[Check, ...]:
     """All that is asked of a model that was converted for the SKU; ``providers`` as the SKU names them."""
-    about = f"{trial.model}{'' if trial.with_numpy else ' without NumPy'}"
+    about = f"{trial.model}{' through the wheel' if trial.wheel else '' if trial.with_numpy else ' without NumPy'}"
     if trial.refused:
         hint = "rebuild with the operators it names, or convert the model for this SKU's providers"
         return (Check(name=f"{about}: loads and runs", passed=False, found=trial.refused, hint=hint),)

@@ -62,7 +62,8 @@ class SmokeReport:
 
 
 def _render_trial(trial: Trial) -> str:
-    lines = [f"{trial.model} ({trial.conversion}; {'with' if trial.with_numpy else 'without'} NumPy)"]
+    how = "through the wheel" if trial.wheel else f"{'with' if trial.with_numpy else 'without'} NumPy"
+    lines = [f"{trial.model} ({trial.conversion}; {how})"]
     if trial.refused:
         return "\n".join([*lines, f"  refused: {trial.refused}"])
     lines += _samples(trial.answers)

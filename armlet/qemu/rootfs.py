@@ -23,7 +23,7 @@ _RECIPE = 2
 """Raised whenever this module makes something else of the same packages."""
 _ALTERNATIVES = ("blas/libblas.so.3", "lapack/liblapack.so.3")
 """What installing would have linked one folder up, in the architecture's library folder: NumPy needs both."""
-_FOLDERS = {"arm64": "aarch64-linux-gnu", "armhf": "arm-linux-gnueabihf"}
+FOLDERS = {"arm64": "aarch64-linux-gnu", "armhf": "arm-linux-gnueabihf"}
 
 
 def make(
@@ -57,7 +57,7 @@ def make(
     try:
         made = _unpack(staging, suite, architecture, packages, runner or HostRunner(), emit)
         _merge_usr(made)
-        _link_alternatives(made / "usr" / "lib" / _FOLDERS[architecture])
+        _link_alternatives(made / "usr" / "lib" / FOLDERS[architecture])
         _publish(made, target)
     finally:
         remove_tree(staging)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import signal
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -90,19 +91,19 @@ def run_python(
     target: Target,
     arguments: tuple[str, ...],
     *,
-    path: Path,
+    path: Sequence[Path],
     site_packages: bool = True,
     emit: Sink = silent,
     runner: Runner | None = None,
 ) -> Done:
-    """Runs the target's Python with the modules in ``path``; without ``site_packages`` there is no NumPy.
+    """Runs the target's Python with the modules in ``path``'s folders; without ``site_packages`` there is no NumPy.
 
     Raises:
         ArmletError: as :func:`run_on_target`.
     """
     env = {
         "PYTHONHOME": str(target.rootfs / "usr"),
-        "PYTHONPATH": str(path),
+        "PYTHONPATH": os.pathsep.join(map(str, path)),
         "PYTHONNOUSERSITE": "1",
         "PYTHONDONTWRITEBYTECODE": "1",
         "PYTHONFAULTHANDLER": "1",

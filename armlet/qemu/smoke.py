@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import tempfile
+import zipfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,7 +15,7 @@ from armlet.config import resolve
 from armlet.errors import ArmletError, Kind
 from armlet.events import Note, Sink, silent
 from armlet.files import write_whole
-from armlet.onnx.convert import Converted, convert
+from armlet.onnx.convert import Converted, convert, keep_onnx
 from armlet.onnx.models import obtain
 from armlet.onnx.probes import CLIP_OPERATORS, clip_without_minimum
 from armlet.onnx.reading import Limits, Shapes
@@ -46,13 +47,15 @@ class Runtime:
 
     manifest: RuntimeManifest
     library: Path
+    wheel: Path | None
 
 
 def smoke(paths: Paths, sku: str, emit: Sink = silent, *, runner: Runner | None = None) -> SmokeReport:
-    """Runs a SKU's models on its built runtime; writes ``smoke.json`` and the converted models to ``dist/<sku>/``.
+    """Runs a SKU's models on its built runtime; writes ``smoke.json`` and the models as they ran to ``dist/<sku>/``.
 
-    Each model is converted for the SKU's providers and compared with x86, with NumPy on the target and without; the
-    first one is then converted for the CPU provider alone, which must be noticed.
+    Each model is compared with x86, with NumPy on the target and without, and through upstream's Python wheel where the
+    SKU has one. A minimal runtime takes it converted for the SKU's providers; the first one is then converted for the
+    CPU provider alone, which must be noticed.
 
     Raises:
         ArmletError: (INPUT) the SKU or a model is wrong or nothing is built; (HOST) no emulator or root file system;
@@ -70,17 +73,20 @@ def smoke(paths: Paths, sku: str, emit: Sink = silent, *, runner: Runner | None 
     )
     tried: list[Tried] = []
     with tempfile.TemporaryDirectory(prefix="armlet-models-") as scratch:
-        bench = _Bench(place=place, manifest=runtime.manifest, folder=Path(scratch), emit=emit, runner=runner)
+        folder = Path(scratch)
+        wheel = _unpacked(runtime.wheel, folder / "wheel")
+        bench = _Bench(place=place, manifest=runtime.manifest, wheel=wheel, folder=folder, emit=emit, runner=runner)
         models = [(model, obtain(model, paths, emit)) for model in resolved.sku.runtime.operators.models]
         for model, file in models:
             tried += bench.model(model.name, file, model.inputs)
-        if models and runtime.manifest.providers[0] != "cpu":
+        if models and runtime.manifest.flavor == "minimal" and runtime.manifest.providers[0] != "cpu":
             model, file = models[0]
             tried += bench.wrong_conversion(model.name, file, model.inputs)
         tried += bench.probe()
         for model, _ in models:
             converted = bench.converted[model.name]
-            write_whole(paths.dist(sku) / MODELS / f"{model.name}.ort", converted.path.read_bytes())
+            target = paths.dist(sku) / MODELS / f"{model.name}{converted.path.suffix}"
+            write_whole(target, converted.path.read_bytes())
     report = SmokeReport(
         sku=sku,
         cpu=resolved.cpu.name,
@@ -111,12 +117,20 @@ def find_runtime(paths: Paths, sku: str) -> Runtime:
     known = {file.sha256 for file in made.files}
     for path in sorted(found):
         if digest.of_file(path) in known:
-            return Runtime(manifest=made, library=path)
+            return Runtime(manifest=made, library=path, wheel=next(folder.glob("*.whl"), None))
     what = "the library is missing"
     if found:
         told = ", ".join(f"{path.name} {_machine(path)}" for path in sorted(found))
         what = f"the library is not the one that runtime.json describes: {told}"
     raise ArmletError(what, hint=f"remove {folder}, then: {hint}", kind=Kind.INPUT, where=str(folder))
+
+
+def _unpacked(wheel: Path | None, folder: Path) -> Path | None:
+    if wheel is None:
+        return None
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(folder)
+    return folder
 
 
 def _machine(path: Path) -> str:
@@ -132,6 +146,8 @@ class _Bench:
 
     place: Place
     manifest: RuntimeManifest
+    wheel: Path | None
+    """Folder with the unpacked wheel, where there is one."""
     folder: Path
     emit: Sink
     runner: Runner | None
@@ -145,6 +161,9 @@ class _Bench:
         for with_numpy in (True, False):
             runs = LATENCY_RUNS if with_numpy else 0
             trial = self._run(name, converted, samples, reference, with_numpy=with_numpy, runs=runs)
+            yield trial, check_trial(trial, self.manifest.providers)
+        if self.wheel is not None:
+            trial = self._run(name, converted, samples, reference, wheel=self.wheel, runs=LATENCY_RUNS)
             yield trial, check_trial(trial, self.manifest.providers)
 
     def wrong_conversion(self, name: str, model: Path, shapes: Shapes) -> Iterator[Tried]:
@@ -174,18 +193,21 @@ class _Bench:
         reference: Sequence[Sequence[Any]],
         *,
         with_numpy: bool = True,
+        wheel: Path | None = None,
         runs: int,
     ) -> Trial:
-        with_or_without = "with" if with_numpy else "without"
-        self.emit(Note(text=f"running {name} on {self.place.target.cpu.name} {with_or_without} NumPy"))
+        how = "through the wheel" if wheel else "with NumPy" if with_numpy else "without NumPy"
+        self.emit(Note(text=f"running {name} on {self.place.target.cpu.name} {how}"))
+        how_far = "left to the runtime" if converted.level is None else f"level {converted.level.name}"
         return attempt(
             self.place,
             converted.path,
             name=name,
-            conversion=f"for {', '.join(converted.providers)}: level {converted.level.name}",
+            conversion=f"for {', '.join(converted.providers)}: {how_far}",
             samples=samples,
             reference=reference,
             with_numpy=with_numpy,
+            wheel=wheel,
             runs=runs,
             emit=self.emit,
             runner=self.runner,
@@ -193,9 +215,14 @@ class _Bench:
 
     def _convert(self, model: Path, shapes: Shapes, providers: Sequence[Provider]) -> Converted:
         limits = Limits(opsets=self.manifest.opsets, onnx_ir_max=self.manifest.onnx_ir_max)
-        out = self.folder / f"{model.stem}-{'-'.join(providers)}.ort"
-        converted = convert(model, out, providers=providers, shapes=shapes, limits=limits, emit=self.emit)
+        out = self.folder / f"{model.stem}-{'-'.join(providers)}"
+        if self.manifest.flavor != "minimal":
+            as_is = out.with_name(f"{out.name}.onnx")
+            return keep_onnx(model, as_is, providers=providers, shapes=shapes, limits=limits, emit=self.emit)
+        ort = out.with_name(f"{out.name}.ort")
+        converted = convert(model, ort, providers=providers, shapes=shapes, limits=limits, emit=self.emit)
         oldest, newest = self.manifest.ort_format_version
+        assert converted.format_version is not None
         if not oldest <= converted.format_version <= newest:
             raise ArmletError(
                 f"this machine's ONNX Runtime writes ORT format {converted.format_version}, and {self.manifest.sku} "

@@ -6,7 +6,7 @@ import json
 import tempfile
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,8 @@ from armlet.qemu.run import Target, run_python
 
 _REFUSED = 6
 """What the target's script ends with where ONNX Runtime refuses or fails; its report then says why."""
+_ON_TARGET = Path(__file__).parent / "on_target"
+"""Modules that run there, and are no part of the device package."""
 LATENCY_RUNS = 3
 """Per sample: enough to see the order of magnitude, which is all that an emulator can tell."""
 
@@ -66,6 +68,8 @@ class Trial:
     conversion: str
     """Who it was converted for, and how far that let the optimiser go."""
     with_numpy: bool
+    wheel: bool = False
+    """Through upstream's Python package; else through the device package."""
     refused: str = ""
     numpy: str | None = None
     ort_version: str = ""
@@ -109,12 +113,14 @@ def attempt(
     samples: Sequence[Sample],
     reference: Sequence[Sequence[Any]],
     with_numpy: bool = True,
+    wheel: Path | None = None,
     runs: int = LATENCY_RUNS,
     emit: Sink = silent,
     runner: Runner | None = None,
 ) -> Trial:
     """Runs ``model`` on the target and compares with ``reference``: per sample the outputs as NumPy arrays.
 
+    ``wheel`` is the folder of an unpacked wheel, whose package is then used in place of the device package's binding.
     ``runs`` is how often each sample is run again for the latency; 0 measures none.
 
     Raises:
@@ -122,12 +128,12 @@ def attempt(
     """
     with tempfile.TemporaryDirectory(prefix="armlet-smoke-") as scratch:
         folder = Path(scratch)
-        job = _write_job(folder, place, model, samples, runs)
+        job = _write_job(folder, place, model, samples, runs, wheel=wheel is not None)
         out = folder / "report.json"
         done = run_python(
             place.target,
             ("-m", "armlet_runtime.smoke", str(job), "--out", str(out)),
-            path=place.device,
+            path=(place.device, *([wheel, _ON_TARGET] if wheel else [])),
             site_packages=with_numpy,
             emit=emit,
             runner=runner,
@@ -145,7 +151,7 @@ def attempt(
                 kind=Kind.TARGET,
             )
         refused = f"{failure['message']} ({failure['code']})"
-        return Trial(model=name, conversion=conversion, with_numpy=with_numpy, refused=refused)
+        return Trial(model=name, conversion=conversion, with_numpy=with_numpy, wheel=wheel is not None, refused=refused)
     if failure or done.code:
         raise _without_report(done.code, (*done.tail, str(failure or "")))
     if with_numpy and report["numpy"] is None:
@@ -154,10 +160,10 @@ def attempt(
             hint=f"remove {place.target.rootfs}: it is then made anew",
             kind=Kind.TARGET,
         )
-    return _trial(report, name, conversion, samples, reference)
+    return replace(_trial(report, name, conversion, samples, reference), wheel=wheel is not None)
 
 
-def _write_job(folder: Path, place: Place, model: Path, samples: Sequence[Sample], runs: int) -> Path:
+def _write_job(folder: Path, place: Place, model: Path, samples: Sequence[Sample], runs: int, *, wheel: bool) -> Path:
     rows = []
     for number, sample in enumerate(samples):
         inputs: list[dict[str, Any]] = []
@@ -168,6 +174,7 @@ def _write_job(folder: Path, place: Place, model: Path, samples: Sequence[Sample
         rows.append({"name": sample.name, "inputs": inputs})
     job = {
         "library": str(place.library),
+        **({"api": "upstream"} if wheel else {}),
         "model": str(model),
         "providers": place.providers,
         "runs": runs,

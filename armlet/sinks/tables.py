@@ -44,7 +44,13 @@ def gates_table(gates: Sequence[GateResult]) -> str:
     """Each gate with what it measured, and its problems below."""
     rows: list[tuple[str, str, str]] = []
     for gate in gates:
-        rows.append((gate.name, "failed" if gate.problems else "ok", gate.measured))
+        rows.append(
+            (
+                gate.name if gate.of == "runtime" else f"{gate.name} ({gate.of})",
+                "failed" if gate.problems else "ok",
+                gate.measured,
+            )
+        )
         for problem in gate.problems:
             rows += [("", "", problem.what), ("", "", f" hint: {problem.hint}")]
     return table(("gate", "", "measured"), rows)

@@ -15,9 +15,6 @@ Flavor = Literal["full", "reduced", "minimal"]
 Provider = Literal["cpu", "xnnpack", "acl"]
 PythonApi = Literal["capi", "wheel"]
 
-BUILDABLE_FLAVORS: frozenset[Flavor] = frozenset({"minimal"})
-"""What this version has build steps for; the others are words of the format that wait for theirs."""
-
 BUILDABLE_PROVIDERS: Mapping[Provider, frozenset[Arch]] = {
     "cpu": frozenset({"aarch64", "armhf"}),
     "xnnpack": frozenset({"aarch64", "armhf"}),
@@ -28,7 +25,23 @@ BUILDABLE_PROVIDERS: Mapping[Provider, frozenset[Arch]] = {
 DOMAINS_LEFT_OUT: Mapping[Flavor, frozenset[str]] = {"minimal": frozenset({"ai.onnx.ml"})}
 """Flavor -> operator domains that its build is configured without."""
 
-BUILDABLE_PYTHON: frozenset[PythonApi] = frozenset({"capi"})
+ElementType = Literal[
+    "bool",
+    "float",
+    "double",
+    "float16",
+    "bfloat16",
+    "int8",
+    "int16",
+    "int32",
+    "int64",
+    "uint8",
+    "uint16",
+    "uint32",
+    "uint64",
+    "string",
+]
+"""Types of tensor elements, as ONNX names them (onnx.proto, ``TensorProto.DataType``, in lower case)."""
 
 OperatorName = Annotated[str, StringConstraints(pattern=r"^([a-z][a-z0-9._-]*:)?[A-Z][A-Za-z0-9_]*$")]
 """``Conv``, or ``com.microsoft:FusedConv`` for another domain than ONNX's own."""
@@ -65,6 +78,9 @@ class Allow(Spec):
 class Operators(Spec):
     models: tuple[Model, ...] = ()
     allow: tuple[Allow, ...] = ()
+    types: Annotated[tuple[ElementType, ...], Field(min_length=1)] | None = None
+    """Kernels are compiled for tensors of these elements only, where ONNX Runtime can leave the others out; null: for
+    all that it knows."""
 
 
 class RuntimeSpec(Spec):
@@ -73,6 +89,8 @@ class RuntimeSpec(Spec):
     providers: Annotated[tuple[Provider, ...], Field(min_length=1)]
     """In order of preference; ``cpu`` comes last."""
     python: PythonApi = "capi"
+    cpython: Version | None = None
+    """``3.11``: the CPython that a wheel is for; null: the one that the toolchain has headers for."""
     operators: Operators = Operators()
 
 

@@ -8,7 +8,7 @@ from pydantic import Field, StringConstraints, model_validator
 
 from armlet.spec.base import Name, RelativePath, Sha256, Spec, Version
 from armlet.spec.cpu import Arch, Feature
-from armlet.spec.sku import Provider, PythonApi
+from armlet.spec.sku import Flavor, Provider, PythonApi
 
 
 class Only(Spec):
@@ -67,7 +67,7 @@ Pattern = Annotated[str, StringConstraints(min_length=1)]
 
 
 class Skip(Spec):
-    """Sources that nothing in a minimal runtime refers to."""
+    """Sources that nothing in a reduced runtime refers to."""
 
     targets: Pattern
     """CMake targets whose whole name this regular expression matches."""
@@ -76,6 +76,8 @@ class Skip(Spec):
     """Operators that need these sources: they stay when the SKU keeps one of them."""
     unless_cpu: tuple[Feature, ...] = ()
     """ISA extensions that these sources are for: they stay when the SKU's core has one of them."""
+    flavors: tuple[Flavor, ...] = ("minimal", "reduced", "full")
+    """Where nothing refers to them."""
 
 
 class Acceleration(Spec):
@@ -100,5 +102,7 @@ class SourceSet(Spec):
     onnx_ir_max: int
     opsets: dict[str, int]
     """Domain -> newest released opset that this version implements."""
+    cpython: tuple[Version, Version] | None = None
+    """Oldest and newest CPython that upstream's wheel is for; null: not known, no wheel is built."""
     components: tuple[Component, ...]
     acceleration: Acceleration = Acceleration()

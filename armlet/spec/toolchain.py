@@ -50,3 +50,5 @@ class Toolchain(Spec):
     wheels: tuple[Wheel, ...]
     """Build tools unpacked under ``/opt/wheels/<project>`` in the image."""
     floors: Floors
+    cpython: Version | None = None
+    """``3.11``: the CPython whose headers the distribution has for the target; null: no wheel is built."""

@@ -6,7 +6,7 @@ import json
 import os
 import re
 import shutil
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -19,11 +19,12 @@ from armlet.errors import ArmletError, Kind
 from armlet.process import Command
 from armlet.reproducible import EPOCH
 from armlet.spec.cpu import runs_on
-from armlet.steps import image, operators
+from armlet.steps import image, operators, python_headers
 from armlet.steps.base import Step, Work
+from armlet.steps.commands import compile_commands, target_of, targets_of
 from armlet.steps.inside import NINJA_STATUS, run
 
-REVISION = 2
+REVISION = 3
 
 Do = Callable[..., None]
 """Runs one command, given as its words, and raises ``ArmletError`` where it fails."""
@@ -34,6 +35,14 @@ MEASURED = ("python3", f"{_HELPERS_INSIDE}/measured.py")
 """Put before the name of a report and a command: runs the command and writes what it cost."""
 
 _CCACHE_SIZE = "8G"
+_CCACHE_STATS = "ccache.tsv"
+
+REGISTERED = "reduced"
+"""Folder of the output: the sources that register kernels, less what the reduction left out."""
+COST = "compile.json"
+"""What compiling took: ``cpu_seconds``, ``peak_rss_kib``, and how many objects were ``compiled`` or ``cached``."""
+PYTHON_TREE = "onnxruntime"
+"""Folder of the output, where a wheel is asked for: upstream's Python package, module included."""
 
 _ORT = f"{cmake.SOURCES}/onnxruntime"
 _CODE = f"{_ORT}/onnxruntime"
@@ -60,6 +69,7 @@ _HELPER_DEFINITIONS = {
     "CMAKE_TOOLCHAIN_FILE": f"{cmake.BUILD}/toolchain.cmake",
     "CMAKE_PROJECT_onnxruntime_INCLUDE": f"{_HELPERS_INSIDE}/accelerate.cmake",
     "FETCHCONTENT_SOURCE_DIR_UTF8_RANGE": f"{_HELPERS_INSIDE}/stubs/utf8_range",
+    "FETCHCONTENT_SOURCE_DIR_PYBIND11_PROJECT": f"{_HELPERS_INSIDE}/stubs/pybind11",
     "ARMLET_PRUNE": f"{cmake.BUILD}/prune.txt",
     "ARMLET_APART": f"{cmake.BUILD}/apart.txt",
 }
@@ -82,15 +92,18 @@ def _run(work: Work) -> None:
     build = work.scratch / "build"
     with container(work, build) as do:
         compile_all(work, build, do)
-    _refuse_shared_newer_code(work, build)
+    maps = [build / name for name in (cmake.LIBRARY_MAP, cmake.MODULE_MAP) if (build / name).exists()]
+    _refuse_shared_newer_code(work, build, maps)
     library = f"libonnxruntime.so.{work.resolved.source_set.version}"
-    shutil.copy(build / library, work.out / library)
-    shutil.copy(build / "onnxruntime.map", work.out / "onnxruntime.map")
+    for path in (build / library, *maps):
+        shutil.copy(path, work.out / path.name)
+    if (build / PYTHON_TREE).exists():
+        shutil.copytree(build / PYTHON_TREE, work.out / PYTHON_TREE)
     for file in registrations.SOURCES:
-        target = work.out / "reduced" / PurePosixPath(file).name
+        target = work.out / REGISTERED / PurePosixPath(file).name
         target.parent.mkdir(exist_ok=True)
-        shutil.copy(_on_host(f"{_REDUCED}/{file}", build, work), target)
-    (work.out / "compile.json").write_bytes(digest.canonical_json(json.loads((build / "cost.json").read_text())))
+        shutil.copy(_on_host(f"{_registered_in(work.resolved)}/{file}", build, work), target)
+    (work.out / COST).write_bytes(digest.canonical_json(_cost(build)))
 
 
 @contextmanager
@@ -101,12 +114,15 @@ def container(work: Work, build: Path, **environment: str) -> Iterator[Do]:
     shutil.copy(work.inputs["operators"] / operators.CONFIG, build / operators.CONFIG)
     (build / "toolchain.cmake").write_text(cmake.toolchain_file(work.resolved))
     info = image.ensure(toolchain=work.resolved.toolchain, paths=work.paths, engine=work.engine, emit=work.emit)
-    mounts = (
+    mounts = [
         Mount(source=work.inputs["sources"], target=cmake.SOURCES, read_only=True),
         Mount(source=HELPERS, target=_HELPERS_INSIDE, read_only=True),
         Mount(source=build, target=cmake.BUILD),
         Mount(source=work.paths.ccache, target="/ccache"),
-    )
+    ]
+    if work.resolved.sku.runtime.python == "wheel":
+        headers = python_headers.ensure(work.resolved.toolchain, work.paths, emit=work.emit)
+        mounts.append(Mount(source=headers, target=cmake.HEADERS, read_only=True))
     log = work.scratch / "compile.log"
     name = f"armlet-compile-{work.id[:12]}"
     with work.engine.container(image=info.tag, mounts=mounts, name=name, workdir=cmake.BUILD) as runner:
@@ -128,8 +144,24 @@ def compile_all(work: Work, build: Path, do: Do) -> None:
     _write_lists(build, pruned=dropped, apart=apart)
     do(*_configure(work.resolved, batches=hints.batches))
     do("ccache", "--zero-stats", f"--max-size={_CCACHE_SIZE}")
-    do(*MEASURED, f"{cmake.BUILD}/cost.json", "ninja", "-j", str(work.jobs), "onnxruntime", costs=_costs(work, build))
-    do("ccache", "--show-stats")
+    ninja = ("ninja", "-j", str(work.jobs), *_goals(work.resolved))
+    do(*MEASURED, f"{cmake.BUILD}/cost.json", *ninja, costs=_costs(work, build))
+    do("sh", "-c", f"ccache --print-stats >{cmake.BUILD}/{_CCACHE_STATS}")
+
+
+def _cost(build: Path) -> dict[str, Any]:
+    stats = dict(line.split("\t") for line in (build / _CCACHE_STATS).read_text().splitlines())
+    cached = int(stats["direct_cache_hit"]) + int(stats["preprocessed_cache_hit"])
+    return {**json.loads((build / "cost.json").read_text()), "compiled": int(stats["cache_miss"]), "cached": cached}
+
+
+def _goals(resolved: Resolved) -> tuple[str, ...]:
+    return ("onnxruntime", *(("onnxruntime_pybind11_state",) if resolved.sku.runtime.python == "wheel" else ()))
+
+
+def _registered_in(resolved: Resolved) -> str:
+    """Where the sources are that register the kernels of this build."""
+    return _REDUCED if cmake.is_reduced(resolved) else _ORT
 
 
 def _costs(work: Work, build: Path) -> dict[str, float]:
@@ -145,22 +177,24 @@ def _costs(work: Work, build: Path) -> dict[str, float]:
 
 
 def configure_plainly(work: Work, build: Path, do: Do) -> dict[str, list[str]]:
-    """Reduces the operators and configures with every source in and no batches.
+    """Reduces the kernels and configures with every source in and no batches.
 
     Returns:
         CMake target -> its sources (paths inside the container).
     """
-    do(
-        "python3",
-        f"{_ORT}/tools/ci_build/reduce_op_kernels.py",
-        f"{cmake.BUILD}/{operators.CONFIG}",
-        "--cmake_build_dir",
-        cmake.BUILD,
-        "--is_extended_minimal_build_or_higher",
-    )
+    if cmake.is_reduced(work.resolved):
+        do(
+            "python3",
+            f"{_ORT}/tools/ci_build/reduce_op_kernels.py",
+            f"{cmake.BUILD}/{operators.CONFIG}",
+            "--cmake_build_dir",
+            cmake.BUILD,
+            "--is_extended_minimal_build_or_higher",
+            "--enable_type_reduction",
+        )
     _write_lists(build, pruned=(), apart=())
     do(*_configure(work.resolved, batches={}))
-    return _targets(build)
+    return targets_of(build)
 
 
 def _environment(work: Work) -> dict[str, str]:
@@ -189,26 +223,7 @@ def _write_lists(build: Path, *, pruned: Sequence[str], apart: Sequence[str]) ->
         (build / name).write_text("".join(f"{source}\n" for source in sources))
 
 
-def _targets(build: Path) -> dict[str, list[str]]:
-    """CMake target -> its sources (paths inside the container), as the configuration has them."""
-    targets: dict[str, list[str]] = {}
-    for entry in compile_commands(build):
-        targets.setdefault(target_of(entry), []).append(entry["file"])
-    return targets
-
-
-def compile_commands(build: Path) -> list[dict[str, str]]:
-    """How each source is compiled (CMake's ``compile_commands.json``): ``file``, ``output``, ``command``."""
-    entries: list[dict[str, str]] = json.loads((build / "compile_commands.json").read_text())
-    return entries
-
-
-def target_of(entry: Mapping[str, str]) -> str:
-    """The CMake target that an entry of ``compile_commands.json`` belongs to."""
-    return entry["output"].partition(".dir/")[0].rpartition("/")[2]
-
-
-def _refuse_shared_newer_code(work: Work, build: Path) -> None:
+def _refuse_shared_newer_code(work: Work, build: Path, maps: Iterable[Path]) -> None:
     """Raises where the library took a function that every core runs from a source compiled for a newer one."""
     baseline = work.resolved.cpu.march
     newer = {
@@ -216,7 +231,7 @@ def _refuse_shared_newer_code(work: Work, build: Path) -> None:
         for entry in compile_commands(build)
         if any(not runs_on(march, baseline) for march in _MARCH.findall(entry["command"]))
     }
-    found = linkmap.shared((build / "onnxruntime.map").read_text(errors="replace"), newer)
+    found = [one for path in maps for one in linkmap.shared(path.read_text(errors="replace"), newer)]
     if found:
         raise ArmletError(
             f"code for a newer core than {work.resolved.cpu.name} would run unasked: {'; '.join(found)}",
@@ -245,7 +260,7 @@ def _dropped(work: Work, build: Path, targets: Mapping[str, list[str]]) -> list[
             for registration in registrations.parse(read(f"{folder}/{file}") or "")
         )
 
-    alive = registered(_REDUCED)
+    alive = registered(_registered_in(work.resolved))
     needed = prune.provider_sources_needed(
         targets,
         known=registered(_ORT),
@@ -255,7 +270,8 @@ def _dropped(work: Work, build: Path, targets: Mapping[str, list[str]]) -> list[
         always=hints.keep,
     )
     unused = frozenset(targets[prune.PROVIDER_TARGET]) - needed
-    return sorted(unused | prune.skipped(targets, hints.skip, alive=alive, features=work.resolved.cpu.features))
+    flavor, features = work.resolved.sku.runtime.flavor, work.resolved.cpu.features
+    return sorted(unused | prune.skipped(targets, hints.skip, alive=alive, features=features, flavor=flavor))
 
 
 def _on_host(path: str, build: Path, work: Work) -> Path:

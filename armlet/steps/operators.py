@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict
 from importlib.metadata import version
+from pathlib import Path
 from typing import Any
 
 from armlet import digest
@@ -15,13 +16,23 @@ from armlet.onnx import models, operators
 from armlet.onnx.levels import level_for
 from armlet.onnx.reading import Limits
 from armlet.registrations import ONNX_DOMAIN
-from armlet.spec.sku import Allow
+from armlet.spec.sku import Allow, ElementType
 from armlet.steps.base import Step, Work
 
-REVISION = 1
+REVISION = 2
 
 CONFIG = "operators.config"
 """What the build reads: ONNX Runtime's reduced-operator file."""
+
+_CPP_TYPES: Mapping[str, str] = {
+    "bool": "bool",
+    "float": "float",
+    "double": "double",
+    "float16": "MLFloat16",
+    "bfloat16": "BFloat16",
+    "string": "std::string",
+}
+"""Where C++ has another name than ONNX's with ``_t`` behind it."""
 
 Needed = dict[str, dict[int, set[str]]]
 """Domain (``ai.onnx`` for ONNX's own) -> opset -> operators."""
@@ -33,6 +44,7 @@ def _facts(resolved: Resolved) -> Mapping[str, Any]:
         "revision": REVISION,
         "operators": runtime.operators.model_dump(mode="json"),
         "providers": runtime.providers,
+        "flavor": runtime.flavor,
         "level": asdict(level_for(runtime.providers)),
         "optimiser": version("onnxruntime"),
     }
@@ -46,9 +58,15 @@ def _run(work: Work) -> None:
     for index, model in enumerate(runtime.operators.models):
         with _at(work.resolved.origins.get(f"runtime.operators.models[{index}].name", "")):
             path = models.obtain(model, work.paths, work.emit)
-            add(needed, operators.required(path, providers=runtime.providers, shapes=model.inputs, limits=limits))
+            if runtime.operators.types is not None:
+                _demand_types(path, runtime.operators.types, operators.element_types(path, shapes=model.inputs))
+            if runtime.flavor != "full":
+                more = operators.required(
+                    path, providers=runtime.providers, flavor=runtime.flavor, shapes=model.inputs, limits=limits
+                )
+                add(needed, more)
     add(needed, allowed(runtime.operators.allow))
-    (work.out / CONFIG).write_text(reduced_config(needed))
+    (work.out / CONFIG).write_text(reduced_config(needed, runtime.operators.types))
     listing = {
         domain: {str(opset): sorted(names) for opset, names in sorted(by_opset.items())}
         for domain, by_opset in sorted(needed.items())
@@ -68,6 +86,16 @@ def _at(place: str) -> Iterator[None]:
         raise ArmletError(what, hint=error.hint, kind=error.kind, where=place, log=error.log) from error
 
 
+def _demand_types(model: Path, kept: Collection[str], found: Collection[str]) -> None:
+    if missing := sorted(set(found) - set(kept)):
+        raise ArmletError(
+            f"has tensors of {', '.join(missing)}, and the SKU keeps kernels for {', '.join(kept)}",
+            hint=f"add {', '.join(missing)} to runtime.operators.types, or leave that key out",
+            kind=Kind.INPUT,
+            where=str(model),
+        )
+
+
 def add(to: Needed, more: Mapping[str, Mapping[int, Iterable[str]]]) -> None:
     for domain, by_opset in more.items():
         for opset, names in by_opset.items():
@@ -85,9 +113,14 @@ def allowed(rules: Iterable[Allow]) -> Needed:
     return needed
 
 
-def reduced_config(needed: Mapping[str, Mapping[int, Iterable[str]]]) -> str:
-    """ONNX Runtime's reduced-operator file: ``domain;opset;operator,operator``, sorted."""
-    lines = [
+def reduced_config(
+    needed: Mapping[str, Mapping[int, Iterable[str]]], types: Iterable[ElementType] | None = None
+) -> str:
+    """ONNX Runtime's reduced-operator file: ``domain;opset;operator,operator``, sorted; no operator means all."""
+    lines = [] if needed else ["!no_ops_specified_means_all_ops_are_required\n"]
+    if types is not None:
+        lines.append(f"!globally_allowed_types;{','.join(sorted(_CPP_TYPES.get(one, one + '_t') for one in types))}\n")
+    lines += [
         f"{domain};{opset};{','.join(sorted(names))}\n"
         for domain, by_opset in sorted(needed.items())
         for opset, names in sorted(by_opset.items())

@@ -3,26 +3,28 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
 
 from armlet import digest, elf, kernels, manifest, registrations
 from armlet.config import Resolved
+from armlet.emit.cmake import SOURCES
 from armlet.engine import Mount
 from armlet.errors import ArmletError, Kind
-from armlet.gates import GATES, SUMS, demand, expected_of, record, run_gates, runtime_name
+from armlet.gates import GATES, SUMS, demand, expected_of, judge_wheel, record, run_gates, runtime_name
 from armlet.gates.reading import forbidden_prefixes, read_artefact, tree
 from armlet.process import Command, Runner, checked
 from armlet.reproducible import EPOCH
 from armlet.spec.runtime import Kernels
-from armlet.steps import image
+from armlet.steps import compile as compile_step
+from armlet.steps import image, wheel
 from armlet.steps.archive import write_tarball
 from armlet.steps.base import Step, Work
 from armlet.steps.runtime_tree import lay_out
 
-REVISION = 3
+REVISION = 4
 
 _IN, _SCRATCH = "/in", "/scratch"
 _LIBC = "libc.so.6"
@@ -45,7 +47,12 @@ def _facts(resolved: Resolved) -> Mapping[str, Any]:
     return {
         "revision": REVISION,
         "epoch": EPOCH,
-        "sku": {"name": sku.name, "flavor": sku.runtime.flavor, "providers": sku.runtime.providers},
+        "sku": {
+            "name": sku.name,
+            "flavor": sku.runtime.flavor,
+            "providers": sku.runtime.providers,
+            "python": sku.runtime.python,
+        },
         "floors": sku.floors.model_dump(mode="json"),
         "budgets": sku.budgets.model_dump(mode="json"),
         "cpu": {"name": resolved.cpu.name, "march": resolved.cpu.march},
@@ -65,10 +72,14 @@ def _run(work: Work) -> None:
     work.scratch.mkdir(parents=True)
     mounts = (
         Mount(source=compiled.parent, target=_IN, read_only=True),
+        Mount(source=work.inputs["sources"], target=SOURCES, read_only=True),
         Mount(source=work.scratch, target=_SCRATCH),
     )
+    packed: tuple[Path, Path] | None = None
     with work.engine.container(image=info.tag, mounts=mounts, name=f"armlet-package-{work.id[:12]}") as runner:
         stripped = strip(runner, resolved, compiled.name, scratch=work.scratch)
+        if resolved.sku.runtime.python == "wheel":
+            packed = _wheel(runner, resolved, compiled.parent, work.scratch)
     name = runtime_name(resolved)
     folder = work.out / name
     lay_out(
@@ -80,16 +91,16 @@ def _run(work: Work) -> None:
     )
     debug = work.scratch / f"{name}-dbg"
     (debug / "lib").mkdir(parents=True)
-    # objcopy gives it the library's mode, and nobody runs it.
-    stripped.debug.chmod(0o644)
-    stripped.debug.rename(debug / "lib" / stripped.debug.name)
-    artefact = read_artefact(
-        expected_of(resolved),
-        tree(folder),
-        tree(debug),
-        forbidden=forbidden_prefixes(*work.paths.private),
-    )
+    for file in (stripped.debug, *([packed[1]] if packed else [])):
+        # objcopy gives it the library's mode, and nobody runs it.
+        file.chmod(0o644)
+        file.rename(debug / "lib" / file.name)
+    forbidden = forbidden_prefixes(*work.paths.private)
+    artefact = read_artefact(expected_of(resolved), tree(folder), tree(debug), forbidden=forbidden)
     results = run_gates(artefact)
+    if packed is not None:
+        results += judge_wheel(resolved, packed[0], tree(debug), forbidden=forbidden)
+        shutil.copyfile(packed[0], work.out / packed[0].name)
     demand(results)
     facts = manifest.assemble(
         resolved,
@@ -118,17 +129,9 @@ def strip(runner: Runner, resolved: Resolved, name: str, *, scratch: Path) -> _S
         ArmletError: (BUILD) a tool of the toolchain failed.
     """
     triple = resolved.toolchain.triple
-    objcopy = f"{triple}-objcopy"
-    debug = f"{name}.debug"
-
-    def do(*argv: str) -> tuple[str, ...]:
-        command = Command(argv=argv, cwd=PurePosixPath(_SCRATCH))
-        return checked(runner, command, what="cannot pack the library", kind=Kind.BUILD).tail
-
-    do(objcopy, "--only-keep-debug", f"{_IN}/{name}", debug)
-    # The compilers' .comment and the linker's plug-in notes say nothing that runtime.json does not.
-    do(objcopy, "--strip-unneeded", "--remove-section=.comment", f"{_IN}/{name}", name)
-    do(objcopy, f"--add-gnu-debuglink={debug}", name)
+    do = _doing(runner, _SCRATCH)
+    do("cp", f"{_IN}/{name}", name)
+    debug = _split(do, triple, name)
     (libc,) = do(f"{triple}-gcc", f"-print-file-name={_LIBC}")[-1:]
     do("cp", libc, _LIBC)
     release = do(f"{triple}-gcc", "-dumpversion")[-1].split(".")[0]
@@ -144,6 +147,36 @@ def strip(runner: Runner, resolved: Resolved, name: str, *, scratch: Path) -> _S
     )
 
 
+def _doing(runner: Runner, folder: str) -> Callable[..., tuple[str, ...]]:
+    """What runs a command in a folder of the container and returns the last lines it printed."""
+
+    def do(*argv: str) -> tuple[str, ...]:
+        env = {"SOURCE_DATE_EPOCH": str(EPOCH), "PYTHONDONTWRITEBYTECODE": "1"}
+        command = Command(argv=argv, env=env, cwd=PurePosixPath(folder))
+        return checked(runner, command, what="cannot pack the library", kind=Kind.BUILD).tail
+
+    return do
+
+
+def _split(do: Callable[..., object], triple: str, path: str) -> str:
+    """Strips a file in its place; returns the name of its debug file, which lies in the working directory."""
+    objcopy = f"{triple}-objcopy"
+    debug = f"{PurePosixPath(path).name}.debug"
+    do(objcopy, "--only-keep-debug", path, debug)
+    # The compilers' .comment and the linker's plug-in notes say nothing that runtime.json does not.
+    do(objcopy, "--strip-unneeded", "--remove-section=.comment", path)
+    do(objcopy, f"--add-gnu-debuglink={debug}", path)
+    return debug
+
+
+def _wheel(runner: Runner, resolved: Resolved, compiled: Path, scratch: Path) -> tuple[Path, Path]:
+    folder = scratch / "wheel"
+    folder.mkdir()
+    do = _doing(runner, f"{_SCRATCH}/{folder.name}")
+    triple = resolved.toolchain.triple
+    return wheel.pack(do, lambda path: folder / _split(do, triple, path), resolved, compiled=compiled, scratch=folder)
+
+
 def _kernel(libc: Path, resolved: Resolved) -> str:
     """The toolchain file's floor stands in for a C library that carries no ABI note."""
     return elf.read(libc.read_bytes(), name=_LIBC).kernel or resolved.toolchain.floors.kernel
@@ -156,7 +189,7 @@ def _operators(resolved: Resolved, compiled: Path) -> dict[str, dict[str, tuple[
     linked = kernels.linked(names or b"")
     registered = [
         one
-        for file in sorted((compiled.parent / "reduced").glob("*.cc"))
+        for file in sorted((compiled.parent / compile_step.REGISTERED).glob("*.cc"))
         for one in registrations.parse(file.read_text(encoding="utf-8"))
     ]
     found = kernels.contract(registered, linked)

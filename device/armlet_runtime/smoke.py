@@ -6,7 +6,7 @@ where NumPy is, inputs and results go through it.
 
 Job: ``{"library": path, "model": path, "providers": [name], "runs": count, "samples": [{"name": text,
 "inputs": [{"name": text, "dtype": NumPy's name, "shape": [int], "file": path of the raw elements}]}]}``; paths
-are relative to the job's folder.
+are relative to the job's folder. ``"api"`` may name another module that has what is used of :mod:`armlet_runtime.ort`.
 
 Exit code: 0 done, 2 a job that makes no sense, 6 ONNX Runtime refused the model or failed. The last two write
 ``{"error": {"kind", "code", "message"}}`` where the report would be.
@@ -15,6 +15,7 @@ Exit code: 0 done, 2 a job that makes no sense, 6 ONNX Runtime refused the model
 from __future__ import annotations
 
 import argparse
+import importlib
 import json
 import platform
 import sys
@@ -36,19 +37,20 @@ def run(job: dict[str, Any], folder: Path) -> dict[str, Any]:
     without, which is what the latencies (milliseconds) are of. Raises :class:`armlet_runtime.ort.OrtError`,
     :class:`OSError` where a file cannot be read, :class:`KeyError` where the job lacks a key.
     """
-    library = ort.load_library(folder / job["library"])
+    api: Any = importlib.import_module(job.get("api", ort.__name__))
+    library = api.load_library(folder / job["library"])
     samples = [(sample["name"], _feed(sample["inputs"], folder)) for sample in job["samples"]]
     with tempfile.TemporaryDirectory(prefix="armlet-profile-") as scratch:
-        options = ort.SessionOptions()
+        options = api.SessionOptions()
         options.intra_op_num_threads = 1
         options.inter_op_num_threads = 1
         options.enable_profiling = True
         options.profile_file_prefix = str(Path(scratch, "profile"))
         started = time.perf_counter()
-        with ort.InferenceSession(folder / job["model"], options, job["providers"], library=library) as session:
+        with api.InferenceSession(folder / job["model"], options, job["providers"], library=library) as session:
             loaded = time.perf_counter() - started
             results = [{"sample": name, "outputs": _outputs(session, feed)} for name, feed in samples]
-            rows = ort.provider_of_each_node(session.end_profiling())
+            rows = api.provider_of_each_node(session.end_profiling())
             latencies = _latencies(session, samples, job["runs"])
             providers = session.get_providers()
     return {
@@ -57,7 +59,7 @@ def run(job: dict[str, Any], folder: Path) -> dict[str, Any]:
         "python": platform.python_version(),
         "machine": platform.machine(),
         "numpy": getattr(_numpy(), "__version__", None),
-        "available_providers": ort.get_available_providers(library),
+        "available_providers": api.get_available_providers(library),
         "session_providers": providers,
         "nodes": _nodes(rows),
         "results": results,

@@ -43,6 +43,7 @@ SPOILT: dict[str, tuple[Callable[[], Artefact], str]] = {
         lambda: fake_artefact(FakeElf(exports=(*sorted(EXPECTED.exports), "inflate"))),
         "exports inflate@VERS_1.21.0",
     ),
+    "undefined": (lambda: fake_artefact(FakeElf(undefined=("xnn_delete_operator",))), "asks for xnn_delete_operator"),
     "soname": (lambda: fake_artefact(FakeElf(soname="libort.so")), "its soname is libort.so"),
 }
 
@@ -80,3 +81,12 @@ def test_names_are_unique() -> None:
     names = [gate.name for gate in GATES]
     assert len(names) == len(set(names))
     assert set(names) == set(SPOILT)
+
+
+def test_a_module_may_ask_its_host_alone() -> None:
+    module = dataclasses.replace(EXPECTED, soname="", from_host=("Py", "_Py"))
+    gates = {gate.name: gate for gate in GATES}
+    good = fake_artefact(FakeElf(soname="", undefined=("PyList_New", "_Py_NoneStruct")), expected=module)
+    assert all(not gates[name].check(good).problems for name in ("undefined", "soname"))
+    bad = fake_artefact(FakeElf(soname="", undefined=("PyList_New", "inflate")), expected=module)
+    assert "asks for inflate" in gates["undefined"].check(bad).problems[0].what

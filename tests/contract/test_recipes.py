@@ -12,13 +12,14 @@ import pytest
 from pydantic import BaseModel
 
 from armlet import config, schemas
+from armlet.emit import cmake
 from armlet.paths import Paths
 from armlet.providers import PROVIDERS
 from armlet.recipes import SKUS, SOURCE_SETS, TOOLCHAINS, load_operators
 from armlet.registrations import DOMAINS
 from armlet.spec import patterns
 from armlet.spec.cpu import CPUS
-from armlet.spec.sku import BUILDABLE_FLAVORS, BUILDABLE_PROVIDERS, BUILDABLE_PYTHON, Flavor, Provider, PythonApi, Sku
+from armlet.spec.sku import BUILDABLE_PROVIDERS, Flavor, Provider, PythonApi, Sku
 from armlet.spec.toolchain import Toolchain
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -125,8 +126,11 @@ def _patterns(schema: Any) -> Iterator[str]:
 def test_what_is_called_buildable_has_its_row() -> None:
     assert {name for name, arches in BUILDABLE_PROVIDERS.items() if arches} <= set(PROVIDERS)
     assert set(BUILDABLE_PROVIDERS) == set(get_args(Provider))
-    assert set(get_args(Flavor)) >= BUILDABLE_FLAVORS
-    assert set(get_args(PythonApi)) >= BUILDABLE_PYTHON
+
+
+def test_every_flavor_and_python_has_its_definitions() -> None:
+    assert set(cmake.FLAVORS) == set(get_args(Flavor))
+    assert set(cmake.PYTHON_APIS) == set(get_args(PythonApi))
 
 
 @pytest.mark.parametrize("name", CPUS)

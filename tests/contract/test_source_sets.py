@@ -20,7 +20,7 @@ SETS = {name: SOURCE_SETS.load(PATHS, name) for name in NAMES}
 COMPONENTS = [pytest.param(one, id=f"{name}-{one.name}") for name, made in SETS.items() for one in made.components]
 LICENCES = {"MIT", "Apache-2.0", "BSD-2-Clause", "BSD-3-Clause", "BSL-1.0", "MPL-2.0", "Minpack"}
 """SPDX ids that a product may ship: one more is a decision, not an oversight."""
-VARIABLE = re.compile(r"FETCHCONTENT_SOURCE_DIR_[A-Z0-9_]+|[A-Za-z0-9]+_SOURCE_DIR")
+VARIABLE = re.compile(r"FETCHCONTENT_SOURCE_DIR_[A-Z0-9_]+|[A-Za-z0-9_]+_(SOURCE_DIR|INCLUDE_DIRS?)")
 
 
 def own_patches(made: SourceSet) -> set[str]:
@@ -45,7 +45,7 @@ def test_no_two_components_share_a_name_a_file_or_a_cmake_variable(name: str) ->
         [one.name for one in components],
         [one.sha256 for one in components],
         [one.snapshot for one in components if one.snapshot],
-        [one.cmake for one in components if one.cmake],
+        [(one.cmake, one.only.arch) for one in components if one.cmake],
     ):
         assert len(values) == len(set(values))
 

@@ -42,6 +42,8 @@ class FakeElf:
     text_relocations: bool = False
     asks: tuple[tuple[str, str], ...] = (("malloc", "GLIBC_2.17"), ("pow", "GLIBC_2.29"))
     """(symbol, version), all of libc.so.6."""
+    undefined: tuple[str, ...] = ()
+    """Symbols that are asked for without a version."""
     exports: tuple[str, ...] = ("OrtGetApiBase", "OrtSessionOptionsAppendExecutionProvider_CPU")
     build_id: bytes | None = bytes(range(20))
     kernel: tuple[int, int, int] | None = None
@@ -91,6 +93,9 @@ class FakeElf:
         for name, version in self.asks:
             symbols += _symbol(strings.add(name), 0)
             indices += struct.pack("<H", first + versions.index(version))
+        for name in self.undefined:
+            symbols += _symbol(strings.add(name), 0)
+            indices += struct.pack("<H", 1)
         for name in self.exports:
             symbols += _symbol(strings.add(name), 7)
             indices += struct.pack("<H", 2)

@@ -15,6 +15,7 @@ name: onnxruntime-1.21.0
 version: "1.21.0"
 ort_format: [4, 6]
 onnx_ir_max: 10
+cpython: ["3.10", "3.13"]
 opsets:
   ai.onnx: 22
   ai.onnx.ml: 4

@@ -31,7 +31,7 @@ def rootfs(root: Path) -> Path:
 
 def python(rootfs: Path, code: str, *, cpu: str = "cortex-a53", numpy: bool = True) -> list[str]:
     target = Target(rootfs=rootfs, cpu=CPUS[cpu])
-    done = run_python(target, ("-c", code), path=Path("/nonexistent"), site_packages=numpy)
+    done = run_python(target, ("-c", code), path=[Path("/nonexistent")], site_packages=numpy)
     assert done.code == 0, done.output
     return list(done.tail)
 

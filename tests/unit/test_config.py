@@ -38,7 +38,7 @@ def test_the_demo_resolves_with_patches_and_origins(project: FakeProject) -> Non
     assert resolved.origins["runtime.flavor"] == f"{SKU}:{line}"
     assert resolved.origins["runtime.operators.models[0].path"] == "default (armlet/spec/sku.py)"
     assert resolved.origins["cpu.march"] == "armlet/spec/cpu.py"
-    assert resolved.origins['source_set.opsets["ai.onnx"]'] == f"{SOURCES}:7"
+    assert resolved.origins['source_set.opsets["ai.onnx"]'] == f"{SOURCES}:8"
 
 
 @pytest.mark.parametrize(
@@ -88,8 +88,6 @@ WRONG = [
     (SKU, "source_set: onnxruntime-1.21.0", "source_set: onnxruntime-1.12.0", "runtime.source_set: unknown source set",
      'did you mean "onnxruntime-1.21.0"?'),
     (SKU, "flavor: minimal", "flavor: minmal", 'runtime.flavor: unknown flavor "minmal"', 'did you mean "minimal"?'),
-    (SKU, "flavor: minimal", "flavor: full", 'cannot build the flavor "full" yet', "it builds: minimal"),
-    (SKU, "flavor: minimal", "flavor: reduced", 'cannot build the flavor "reduced" yet', "it builds: minimal"),
     (SKU, "python: capi", "python: wheel", "runtime.python: upstream's Python wheel cannot be had with flavor: minimal",
      "needs exceptions, RTTI"),
     (SKU, 'glibc: "2.36"', "glibc: 2.30", "floors.glibc: 2.30 is a number", 'write it in quotes: "2.30"'),
@@ -214,10 +212,53 @@ def test_toolchains_with_an_older_glibc_are_named(project: FakeProject) -> None:
     assert "hint: toolchains that fit: aarch64-bullseye" in refused(project)
 
 
-def test_python_wheel_is_not_built_for_any_flavor_yet(project: FakeProject) -> None:
+FLAVOR = ("flavor: minimal", "flavor: reduced")
+WHEEL = ("python: capi ", "python: wheel ")
+
+
+@pytest.mark.parametrize(
+    ("changes", "toolchain", "told"),
+    [
+        ([WHEEL], None, "runtime.python: upstream's Python wheel cannot be had with flavor: minimal"),
+        ([("python: capi ", 'cpython: "3.11" ')], None, "runtime.cpython: is only asked for by a wheel"),
+        (
+            [FLAVOR, ("python: capi ", 'python: wheel\n  cpython: "3.13" ')],
+            None,
+            "runtime.cpython: aarch64-bookworm has no headers of CPython 3.13: it has those of 3.11",
+        ),
+        (
+            [FLAVOR, WHEEL],
+            "",
+            "aarch64-bookworm has no headers of any CPython: it has none\n hint: no aarch64 toolchain can",
+        ),
+        (
+            [FLAVOR, WHEEL],
+            'cpython: "3.9"',
+            "runtime.python: the wheel of ONNX Runtime 1.21.0 is for CPython 3.10 to 3.13, not for 3.9",
+        ),
+    ],
+)
+def test_a_wheel_that_cannot_be_had_is_told(
+    project: FakeProject, changes: list[tuple[str, str]], toolchain: str | None, told: str
+) -> None:
+    for old, new in changes:
+        project.change(SKU, old, new)
+    if toolchain is not None:
+        project.change(TOOLCHAIN, 'cpython: "3.11"', toolchain)
+    assert told in refused(project)
+
+
+def test_toolchains_with_headers_are_named(project: FakeProject) -> None:
+    other = project.text(TOOLCHAIN).replace("name: aarch64-bookworm", "name: aarch64-other").replace("3.11", "3.13")
+    project.write("toolchains/aarch64-other.yaml", other)
+    project.change(SKU, *FLAVOR)
+    project.change(SKU, "python: capi ", 'python: wheel\n  cpython: "3.13" ')
+    assert "toolchains that can: aarch64-bookworm (3.11), aarch64-other (3.13)" in refused(project)
+
+
+def test_full_has_nothing_to_allow(project: FakeProject) -> None:
     project.change(SKU, "flavor: minimal", "flavor: full")
-    project.change(SKU, "python: capi", "python: wheel")
-    assert "runtime.python: this version of Armlet cannot build upstream's Python wheel yet" in refused(project)
+    assert "runtime.operators.allow: flavor: full keeps every operator" in refused(project)
 
 
 def test_an_unknown_sku_names_the_nearest(project: FakeProject) -> None:

@@ -16,9 +16,9 @@ from onnx import TensorProto, helper, numpy_helper
 from armlet.digest import of_file
 from armlet.errors import ArmletError, Kind
 from armlet.events import Event, Note
-from armlet.onnx.convert import convert
+from armlet.onnx.convert import convert, keep_onnx
 from armlet.onnx.levels import LEVELS, level_for
-from armlet.onnx.operators import required
+from armlet.onnx.operators import element_types, required
 from armlet.onnx.ortfile import canonical, format_version
 from armlet.onnx.reading import Limits
 from armlet.process import Command, HostRunner
@@ -54,6 +54,7 @@ def run(model: Path, x: Any) -> Any:
 def test_a_chain_with_xnnpack_keeps_the_operators_it_takes(tmp_path: Path) -> None:
     made = convert(conv_relu(tmp_path), tmp_path / "m.ort", providers=XNNPACK, shapes=FIXED)
     assert made.operators == {"Conv": 1, "Relu": 1}
+    assert made.level is not None
     assert made.level.name == "basic"
     assert "FusedConv" in made.level.reason
     assert made.concerns == ()
@@ -254,3 +255,33 @@ def test_a_failed_conversion_leaves_the_old_file(tmp_path: Path) -> None:
         convert(unknown_operator(tmp_path), out, providers=XNNPACK)
     assert of_file(out) == before
     assert [path.name for path in out.parent.iterdir()] == ["m.ort"]
+
+
+def test_a_runtime_that_optimises_by_itself_gets_the_model_as_it_is(tmp_path: Path) -> None:
+    made = keep_onnx(conv_relu(tmp_path), tmp_path / "m.onnx", providers=XNNPACK, shapes=FIXED)
+    assert (made.operators, made.level, made.format_version) == ({"Conv": 1, "Relu": 1}, None, None)
+    x = numpy.ones(FIXED["x"], dtype=numpy.float32)
+    assert (run(made.path, x) == run(tmp_path / "model.onnx", x)).all()
+    assert made.concerns == ()
+
+
+def test_such_a_runtime_meets_the_operators_of_every_level(tmp_path: Path) -> None:
+    model = conv_relu(tmp_path)
+    assert required(model, providers=XNNPACK, shapes=FIXED) == {"ai.onnx": {13: {"Conv", "Relu"}}}
+    found = required(model, providers=XNNPACK, flavor="reduced", shapes=FIXED)
+    assert found == {"ai.onnx": {13: {"Conv", "Relu"}}, "com.microsoft": {1: {"FusedConv"}}}
+
+
+def test_element_types_of_tensors_constants_and_shapes(tmp_path: Path) -> None:
+    shape = numpy_helper.from_array(numpy.array([1, -1], dtype=numpy.int64), "s")
+    graph = helper.make_graph(
+        [
+            helper.make_node("Constant", [], ["c"], value=shape),
+            helper.make_node("Reshape", ["x", "c"], ["r"]),
+            helper.make_node("Cast", ["r"], ["y"], to=TensorProto.UINT8),
+        ],
+        "types",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [2, 2])],
+        [helper.make_tensor_value_info("y", TensorProto.UINT8, None)],
+    )
+    assert element_types(save(tmp_path / "t.onnx", graph)) == {"float", "int64", "uint8"}

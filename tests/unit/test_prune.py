@@ -93,4 +93,11 @@ RULES = (
 def test_a_table_leaves_sources_out_unless_an_operator_or_the_core_needs_them(
     alive: set[str], features: set[Feature], left_out: set[str]
 ) -> None:
-    assert prune.skipped(TARGETS, RULES, alive=frozenset(alive), features=frozenset(features)) == left_out
+    found = prune.skipped(TARGETS, RULES, alive=frozenset(alive), features=frozenset(features), flavor="minimal")
+    assert found == left_out
+
+
+def test_a_rule_holds_for_the_flavors_it_names() -> None:
+    rules = (Skip(targets="re2", flavors=("full",)),)
+    assert prune.skipped(TARGETS, rules, alive=frozenset(), features=frozenset(), flavor="full") == {"/re2/re2.cc"}
+    assert prune.skipped(TARGETS, rules, alive=frozenset(), features=frozenset(), flavor="minimal") == frozenset()

@@ -160,7 +160,7 @@ def target(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Target:
 
 def test_a_program_runs_as_the_core_of_the_sku(target: Target) -> None:
     runner = FakeRunner()
-    run_python(target, ("-c", "pass"), path=Path("/device"), site_packages=False, runner=runner)
+    run_python(target, ("-c", "pass"), path=[Path("/device")], site_packages=False, runner=runner)
     (command,) = runner.commands
     argv = list(command.argv)
     assert argv[argv.index("-cpu") + 1] == "cortex-a53"

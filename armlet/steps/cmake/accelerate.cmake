@@ -91,6 +91,12 @@ function(armlet_accelerate)
   # Upstream links a minimal library with -s. Its symbols belong into the debug file; and the option that keeps them
   # compiles everything with -g, several times what -g1 costs.
   set_property(TARGET onnxruntime PROPERTY LINK_FLAGS_RELEASE "")
+  if(TARGET onnxruntime_pybind11_state)
+    # Nothing lies beside the module that it would have to find.
+    get_target_property(options onnxruntime_pybind11_state LINK_OPTIONS)
+    list(REMOVE_ITEM options "LINKER:-rpath=\$ORIGIN")
+    set_property(TARGET onnxruntime_pybind11_state PROPERTY LINK_OPTIONS "${options}")
+  endif()
   foreach(pair IN LISTS ARMLET_UNITY)
     string(REPLACE "=" ";" pair "${pair}")
     list(POP_FRONT pair target size)

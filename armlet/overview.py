@@ -1,0 +1,159 @@
+"""Every SKU beside the others: what was built of it, and what came of the smoke."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from armlet import gates, manifest, plan
+from armlet.config import Resolved, resolve
+from armlet.paths import Paths
+from armlet.pipeline import STEPS
+from armlet.qemu.smoke import REPORT
+from armlet.recipes import SKUS
+from armlet.steps.compile import COST
+from armlet.store import Store
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """One SKU. Sizes in bytes; null where nothing was built, or not run in QEMU."""
+
+    sku: str
+    toolchain: str
+    cpu: str
+    qemu: str
+    flavor: str
+    providers: tuple[str, ...]
+    python: str
+    current: bool | None
+    """Whether what lies in ``dist`` is what the recipes describe now."""
+    library: int | None
+    package: int | None
+    """Of the runtime's tarball."""
+    wheel: int | None
+    glibc: str | None
+    """The newest that its files ask for."""
+    glibc_floor: str
+    gates_passed: int | None
+    gates_failed: int | None
+    checks_passed: int | None
+    checks_failed: int | None
+    compile_cpu_seconds: float | None
+    compiled: int | None
+    """Objects that were compiled; the others came out of the compiler cache."""
+    cached: int | None
+
+
+def overview(paths: Paths, names: Sequence[str] = ()) -> list[Row]:
+    """A row for each SKU (all of them, where none is named), from what the last builds and smokes left.
+
+    Raises:
+        ArmletError: (INPUT) a SKU is not there or not sound.
+    """
+    return [_row(paths, resolve(paths, name)) for name in names or SKUS.names(paths)]
+
+
+def _row(paths: Paths, resolved: Resolved) -> Row:
+    dist = paths.dist(resolved.sku.name)
+    planned = {step.name: step.id for step in plan.make(resolved, STEPS)}
+    made = manifest.read_manifest(dist / manifest.FILE) if (dist / manifest.FILE).exists() else None
+    results = gates.recorded(dist / "gates.json") if made else ()
+    cost = _cost(Store(paths.artifacts), planned["compile"])
+    smoke = _json(dist / REPORT)
+    checks = [check["passed"] for check in smoke["checks"]] if smoke else None
+    runtime = resolved.sku.runtime
+    return Row(
+        sku=resolved.sku.name,
+        toolchain=resolved.toolchain.name,
+        cpu=resolved.cpu.name,
+        qemu=resolved.cpu.qemu,
+        flavor=runtime.flavor,
+        providers=runtime.providers,
+        python=runtime.python,
+        current=made.build_id == planned["package"] if made else None,
+        library=next((file.size for file in made.files if file.path.startswith("lib/libonnxruntime.so.")), None)
+        if made
+        else None,
+        package=_size(dist / f"{gates.runtime_name(resolved)}.tar.xz"),
+        wheel=next((_size(path) for path in dist.glob("*.whl")), None),
+        glibc=made.requires.glibc if made else None,
+        glibc_floor=resolved.sku.floors.glibc,
+        gates_passed=sum(result.ok for result in results) if made else None,
+        gates_failed=sum(not result.ok for result in results) if made else None,
+        checks_passed=sum(checks) if checks is not None else None,
+        checks_failed=len(checks) - sum(checks) if checks is not None else None,
+        compile_cpu_seconds=cost.get("cpu_seconds"),
+        compiled=cost.get("compiled"),
+        cached=cost.get("cached"),
+    )
+
+
+def _cost(store: Store, step: str) -> dict[str, Any]:
+    output = store.find(step)
+    return (_json(output / COST) or {}) if output else {}
+
+
+def _json(path: Path) -> dict[str, Any] | None:
+    try:
+        found: dict[str, Any] = json.loads(path.read_bytes())
+    except (OSError, ValueError):
+        return None
+    return found
+
+
+def _size(path: Path) -> int | None:
+    return path.stat().st_size if path.is_file() else None
+
+
+def cells(row: Row) -> tuple[str, ...]:
+    """The row as text, in the order of ``HEAD``."""
+    return (
+        row.sku,
+        row.toolchain,
+        row.cpu,
+        row.flavor,
+        ", ".join(row.providers),
+        _mib(row.library),
+        _mib(row.package),
+        _mib(row.wheel),
+        f"{row.glibc or '-'} ({row.glibc_floor})",
+        _passed(row.gates_passed, row.gates_failed),
+        _passed(row.checks_passed, row.checks_failed),
+        "-" if row.compile_cpu_seconds is None else f"{row.compile_cpu_seconds:.0f}",
+        "-" if row.compiled is None else f"{row.compiled} of {row.compiled + (row.cached or 0)}",
+        {True: "yes", False: "no", None: "not built"}[row.current],
+    )
+
+
+HEAD = (
+    "SKU",
+    "toolchain",
+    "CPU",
+    "flavor",
+    "providers",
+    "library MiB",
+    "package MiB",
+    "wheel MiB",
+    "glibc (floor)",
+    "gates",
+    "smoke",
+    "compile CPU s",
+    "compiled",
+    "current",
+)
+
+
+def _mib(size: int | None) -> str:
+    return "-" if size is None else f"{size / (1 << 20):.2f}"
+
+
+def _passed(passed: int | None, failed: int | None) -> str:
+    return "-" if passed is None or failed is None else f"{passed} of {passed + failed}"
+
+
+def to_json(rows: Sequence[Row]) -> list[dict[str, Any]]:
+    return [asdict(row) for row in rows]
