@@ -19,6 +19,8 @@ LAYERS: tuple[frozenset[str], ...] = (
     frozenset({"armlet.spec"}),
     frozenset(
         {
+            "armlet.case",
+            "armlet.choosing",
             "armlet.config",
             "armlet.elf",
             "armlet.emit",
@@ -26,6 +28,8 @@ LAYERS: tuple[frozenset[str], ...] = (
             "armlet.kernels",
             "armlet.linkmap",
             "armlet.manifest",
+            "armlet.new_sku",
+            "armlet.operator_rules",
             "armlet.plan",
             "armlet.process",
             "armlet.providers",
