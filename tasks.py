@@ -141,14 +141,19 @@ def sku_overview(_context: Any, json: bool = False) -> None:
         "like": "the SKU to copy",
         "toolchain": f"{_TOOLCHAIN} (default: as the copied SKU's)",
         "cpu": "a core of armlet/spec/cpu.py (default: as the copied SKU's)",
+        "glibc": "of the rootfs; without --toolchain, the new SKU's toolchain is chosen by it",
     },
 )
 @edge
-def sku_new(_context: Any, name: str, like: str = "demo-a53", toolchain: str = "", cpu: str = "") -> None:
+def sku_new(
+    _context: Any, name: str, like: str = "demo-a53", toolchain: str = "", cpu: str = "", glibc: str = ""
+) -> None:
     """Writes recipes/skus/<name>.yaml after another SKU's file."""
-    from armlet import config
+    from armlet import new_sku
 
-    path = config.new_sku(cli.here(), name, like=like, toolchain=toolchain or None, cpu=cpu or None)
+    path = new_sku.new_sku(
+        cli.here(), name, like=like, toolchain=toolchain or None, cpu=cpu or None, glibc=glibc or None
+    )
     cli.show(str(path))
 
 

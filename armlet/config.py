@@ -2,31 +2,28 @@
 
 from __future__ import annotations
 
-import json
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from types import MappingProxyType
 from typing import Any, TypeVar
 
-from pydantic import BaseModel, TypeAdapter, ValidationError
+from pydantic import BaseModel
 
-from armlet.errors import ArmletError, Kind
-from armlet.files import write_whole
+from armlet.case import Case
+from armlet.choosing import choose
 from armlet.paths import Paths
 from armlet.recipes import SKUS, SOURCE_SETS, TOOLCHAINS, Shelf, Table, load_operators, misnamed, operators_file
-from armlet.rules import Case, check
-from armlet.spec.base import NAME, Name
+from armlet.rules import check
 from armlet.spec.cpu import CPUS, Cpu
-from armlet.spec.patterns import MEANINGS
 from armlet.spec.sku import Sku
 from armlet.spec.source_set import Component, Only, SourceSet
 from armlet.spec.toolchain import Toolchain
 from armlet.validation import did_you_mean, validate
-from armlet.yamlfile import Document, Key, Problem, dotted, parse, read, refuse
+from armlet.yamlfile import Document, Key, Problem, dotted, read, refuse
 
 M = TypeVar("M", bound=BaseModel)
+
+_FLOOR = ("floors", "glibc")
 
 UPSTREAM_PATCH = "onnxruntime:"
 """How the name of a patch begins that ONNX Runtime's own tree carries."""
@@ -67,19 +64,20 @@ def resolve(paths: Paths, sku: str) -> Resolved:
         ArmletError: all that is wrong with the files involved, at once.
     """
     SKUS.require(paths, sku)
-    return _resolve(paths, sku, read(SKUS.path(paths, sku), root=paths.root))
+    return resolve_document(paths, sku, read(SKUS.path(paths, sku), root=paths.root))
 
 
-def _resolve(paths: Paths, name: str, document: Document) -> Resolved:
+def resolve_document(paths: Paths, name: str, document: Document) -> Resolved:
+    """As ``resolve``, of a SKU's document that need not be on disk."""
     sku, problems = validate(Sku, document)
     problems += misnamed(document, name)
-    toolchain, toolchain_document = _referred(paths, TOOLCHAINS, document, ("toolchain",), problems)
+    toolchains, toolchain, toolchain_document = _toolchain(paths, document, problems)
     source_set, source_document = _referred(paths, SOURCE_SETS, document, ("runtime", "source_set"), problems)
     case = Case(
         sku=document,
         toolchain=toolchain,
         source_set=source_set,
-        toolchains=tuple(_sound_toolchains(paths)),
+        toolchains=toolchains,
         operators=_operators(paths, document, source_set, problems),
     )
     problems += check(case)
@@ -93,8 +91,9 @@ def _resolve(paths: Paths, name: str, document: Document) -> Resolved:
     assert source_set is not None
     assert source_document is not None
     cpu = CPUS[sku.cpu]
+    chosen = {} if sku.toolchain else {"toolchain": f"chosen by floors.glibc ({document.where(_FLOOR)})"}
     return Resolved(
-        sku=sku,
+        sku=sku.model_copy(update={"toolchain": toolchain.name}),
         toolchain=toolchain,
         cpu=cpu,
         source_set=source_set,
@@ -102,6 +101,7 @@ def _resolve(paths: Paths, name: str, document: Document) -> Resolved:
         origins=MappingProxyType(
             {
                 **_origins(sku, document, "", "armlet/spec/sku.py"),
+                **chosen,
                 **_origins(toolchain, toolchain_document, "toolchain.", "armlet/spec/toolchain.py"),
                 **{f"cpu.{key}": "armlet/spec/cpu.py" for key in asdict(cpu)},
                 **_origins(source_set, source_document, "source_set.", "armlet/spec/source_set.py"),
@@ -169,12 +169,21 @@ def _referred(
     return made, inner
 
 
-def _sound_toolchains(paths: Paths) -> Iterator[Toolchain]:
-    """Those a hint may name: one that is broken and not asked for is no reason to stop."""
-    for name in TOOLCHAINS.names(paths):
-        made, _, _ = TOOLCHAINS.inspect(paths, name)
-        if made is not None:
-            yield made
+def _toolchain(
+    paths: Paths, document: Document, problems: list[Problem]
+) -> tuple[tuple[Toolchain, ...], Toolchain | None, Document | None]:
+    """All the toolchains that are sound; the one that the SKU names, else the one its floor chooses; and its file.
+
+    One that is broken and not asked for is no reason to stop; where a choice is made, each is asked for.
+    """
+    inspected = [TOOLCHAINS.inspect(paths, name) for name in TOOLCHAINS.names(paths)]
+    documents = {made.name: inner for made, inner, _ in inspected if made is not None}
+    sound = tuple(made for made, _, _ in inspected if made is not None)
+    if document.get("toolchain") is not None:
+        return (sound, *_referred(paths, TOOLCHAINS, document, ("toolchain",), problems))
+    chosen, found = choose(document, sound)
+    problems += [problem for _, _, wrong in inspected for problem in wrong] + found
+    return sound, chosen, documents[chosen.name] if chosen else None
 
 
 def _operators(paths: Paths, document: Document, source_set: SourceSet | None, problems: list[Problem]) -> Table | None:
@@ -204,67 +213,3 @@ def _patches(paths: Paths, source_set: SourceSet, document: Document, problems: 
                 hint = f"expected at {path.relative_to(paths.root).as_posix()}"
                 problems.append(document.problem(key, what, hint))
     return found
-
-
-def new_sku(
-    paths: Paths, name: str, *, like: str = "demo-a53", toolchain: str | None = None, cpu: str | None = None
-) -> Path:
-    """Writes ``recipes/skus/<name>.yaml``: a copy of ``like``, comments and all, with other values; returns its path.
-
-    What a comment says of ``like`` alone is left out.
-
-    Raises:
-        ArmletError: the name is bad or taken, or the new SKU would not be sound; nothing is written then.
-    """
-    _check_new_name(paths, name)
-    SKUS.require(paths, like)
-    if toolchain is not None and toolchain not in (known := TOOLCHAINS.names(paths)):
-        raise _flag("toolchain", f'unknown toolchain "{toolchain}"', did_you_mean(toolchain, known))
-    if cpu is not None and cpu not in CPUS:
-        raise _flag("cpu", f'unknown CPU "{cpu}"', did_you_mean(cpu, CPUS))
-    template = read(SKUS.path(paths, like), root=paths.root)
-    # Before any change: a mistake of the template's own is told with its file.
-    old = _resolve(paths, like, template).sku
-    text = template.text
-    changes = {
-        ("name",): name,
-        ("description",): f"{name} ({cpu or old.cpu})",
-        ("toolchain",): toolchain,
-        ("cpu",): cpu,
-    }
-    spans = [(template.spans[key], value) for key, value in changes.items() if value and key in template.spans]
-    for (start, end), value in sorted(spans, reverse=True):
-        text = text[:start] + _plain(value) + text[end:]
-    text = _OF_THE_TEMPLATE.sub("", text).replace(f"--sku {like} ", f"--sku {name} ")
-    _resolve(paths, name, parse(text, file="the new SKU"))
-    target = SKUS.path(paths, name)
-    write_whole(target, text.encode())
-    return target
-
-
-_OF_THE_TEMPLATE = re.compile(r"^# (?:This one is the demonstration|To make your own): .*\n", re.MULTILINE)
-
-
-def _flag(name: str, what: str, hint: str) -> ArmletError:
-    return ArmletError(what, hint=hint, kind=Kind.INPUT, where=f"--{name}")
-
-
-def _check_new_name(paths: Paths, name: str) -> None:
-    where = f"{SKUS.folder}/{name}.yaml"
-    try:
-        TypeAdapter(Name).validate_python(name)
-    except ValidationError:
-        wanted = f"{MEANINGS[NAME]}; at most 64"
-        raise ArmletError(f'"{name}" is no name for a SKU', hint=wanted, kind=Kind.INPUT) from None
-    if name.endswith((".yaml", ".yml")):
-        hint = f"write {name.rpartition('.')[0]}: the file gets its ending by itself"
-        raise ArmletError(f'"{name}" is no name for a SKU', hint=hint, kind=Kind.INPUT)
-    if SKUS.path(paths, name).exists():
-        raise ArmletError(
-            "is there already", hint="choose another name, or edit that file", kind=Kind.INPUT, where=where
-        )
-
-
-def _plain(value: str) -> str:
-    """The text as YAML: in quotes only where YAML would read a number or a truth value."""
-    return value if parse(f"key: {value}", file="").get("key") == value else json.dumps(value)

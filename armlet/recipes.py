@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Generic, TypeVar
 
@@ -11,6 +12,8 @@ from pydantic import BaseModel
 
 from armlet.errors import ArmletError, Kind
 from armlet.paths import Paths
+from armlet.spec.base import NAME
+from armlet.spec.patterns import MEANINGS
 from armlet.spec.sku import Sku
 from armlet.spec.source_set import SourceSet
 from armlet.spec.toolchain import Toolchain
@@ -21,6 +24,9 @@ M = TypeVar("M", bound=BaseModel)
 
 Table = Mapping[str, Mapping[str, tuple[int, ...]]]
 """Domain -> operator -> opsets at which its kernels start."""
+
+
+_ENDING = ".yaml"
 
 
 class Shelf(Generic[M]):
@@ -36,8 +42,30 @@ class Shelf(Generic[M]):
         return paths.root / self.folder / f"{name}.yaml"
 
     def names(self, paths: Paths) -> tuple[str, ...]:
-        found = (paths.root / self.folder).glob("*.yaml")
-        return tuple(sorted(path.stem for path in found if not path.name.startswith(".")))
+        """Of all there are, sorted.
+
+        Raises:
+            ArmletError: two differ only in case.
+        """
+        files = self.files(paths)
+        refuse(self._alike(files))
+        return tuple(name.removesuffix(_ENDING) for name in files if name.endswith(_ENDING))
+
+    def files(self, paths: Paths) -> list[str]:
+        """Their file names, those included that only a file system that ignores case takes for recipes."""
+        found = (path.name for path in (paths.root / self.folder).glob("*"))
+        return sorted(name for name in found if name.casefold().endswith(_ENDING) and not name.startswith("."))
+
+    def _alike(self, files: Sequence[str]) -> Iterator[Problem]:
+        for file in files:
+            others = [other for other in files if other != file and other.casefold() == file.casefold()]
+            # Told once, at the one with capital letters.
+            if others and file == min((file, *others)):
+                yield Problem(
+                    where=f"{self.folder}/{file}",
+                    what=f"differs only in case from {', '.join(others)}",
+                    hint="rename or remove one: a file system that ignores case would keep only one of them",
+                )
 
     def require(self, paths: Paths, name: str) -> None:
         """Raises:
@@ -75,6 +103,9 @@ TOOLCHAINS = Shelf(Toolchain, "toolchains", "toolchain")
 
 def misnamed(document: Document, name: str) -> list[Problem]:
     """A file must hold what its name promises."""
+    if re.fullmatch(NAME, name) is None:
+        hint = f"rename the file; a recipe's name is {MEANINGS[NAME]}"
+        return [Problem(where=document.file, what="is no name for a recipe", hint=hint)]
     given = document.get("name")
     if not isinstance(given, str) or given == name:
         return []

@@ -9,7 +9,7 @@ from typing import Any, TypeVar, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
 
-from armlet.spec import patterns
+from armlet.spec import patterns, unsupported
 from armlet.yamlfile import Document, Key, Problem
 
 M = TypeVar("M", bound=BaseModel)
@@ -49,10 +49,15 @@ def _echo(detail: Mapping[str, Any]) -> bool:
     return bool(detail["type"] == "too_short" and detail["input"])
 
 
+_UNKNOWN = ("extra_forbidden", "literal_error", "string_pattern_mismatch")
+
+
 def _problem(model: type[BaseModel], document: Document, detail: Mapping[str, Any]) -> Problem:
     key: Key = detail["loc"]
     kind, given, context = detail["type"], detail["input"], detail.get("ctx", {})
     name = next((part for part in reversed(key) if isinstance(part, str)), "")
+    if kind in _UNKNOWN and (refused := unsupported.refusal(name, given)) is not None:
+        return document.problem(key, *refused)
     if kind == "extra_forbidden":
         return document.problem(key, "unknown key", did_you_mean(name, _keys(model, key[:-1])))
     if kind == "missing" and isinstance(key[-1], int):

@@ -102,6 +102,10 @@ class Document:
         span = self.spans.get(key)
         return self.text[slice(*span)] if span else ""
 
+    def start_of_line(self, key: Key) -> int:
+        """Where in ``text`` the line of a key begins that is there."""
+        return sum(len(line) for line in self.text.splitlines(keepends=True)[: self.lines[key] - 1])
+
     def problem(self, key: Key, what: str, hint: str) -> Problem:
         """The values of a list of scalars are named by the problem itself, so their index would only be noise."""
         shown = key[:-1] if key and isinstance(key[-1], int) and key in self.spans else key

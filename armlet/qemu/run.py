@@ -22,7 +22,8 @@ TIMEOUT_SECONDS = 900
 _TIMED_OUT = 124
 """What ``timeout`` ends with."""
 
-_ANY_CORE = "max"
+ANY_CORE = frozenset({"max", "any", "host"})
+"""QEMU's models that have whatever there is."""
 _MEANINGS = {
     signal.SIGILL: (
         "an instruction that {cpu} does not have",
@@ -49,6 +50,25 @@ class Target:
     cpu: Cpu
 
 
+def demand_model(cpu: Cpu, runner: Runner | None = None) -> None:
+    """Does nothing where the installed QEMU knows the model that stands for the core, or does not say what it knows.
+
+    Raises:
+        ArmletError: (HOST) there is no emulator, or it is older than the model.
+    """
+    emulator = _emulator(cpu.arch)
+    listed = (runner or HostRunner()).run(Command(argv=(emulator, "-cpu", "help")), silent)
+    words = [line.split()[0] for line in listed.tail if line.startswith(" ") and line.strip()]
+    if listed.code != 0 or not words or cpu.qemu in words:
+        return
+    raise ArmletError(
+        f'{Path(emulator).name} knows no core "{cpu.qemu}", as which {cpu.name} is run',
+        hint="install a newer QEMU (package qemu-user-static), or name one of these in armlet/spec/cpu.py that has no "
+        f"more than {cpu.name}: {', '.join(word for word in words if word not in ANY_CORE)}",
+        kind=Kind.HOST,
+    )
+
+
 def run_on_target(
     target: Target,
     argv: tuple[str, ...],
@@ -65,9 +85,9 @@ def run_on_target(
     Raises:
         ArmletError: (HOST) there is no emulator; (TARGET) a signal or the time limit ended the program.
     """
-    if target.cpu.qemu == _ANY_CORE:
+    if target.cpu.qemu in ANY_CORE:
         raise ArmletError(
-            f"{target.cpu.name} has no QEMU model of its own, and '{_ANY_CORE}' would hide what the core lacks",
+            f"{target.cpu.name} has no QEMU model of its own, and '{target.cpu.qemu}' would hide what the core lacks",
             hint="name the core's own model, or that of an older one, in armlet/spec/cpu.py",
             kind=Kind.INPUT,
         )

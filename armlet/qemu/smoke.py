@@ -26,7 +26,7 @@ from armlet.process import Runner
 from armlet.qemu.checks import Check, check_trial, check_wrong_conversion
 from armlet.qemu.report import SmokeReport
 from armlet.qemu.rootfs import make
-from armlet.qemu.run import Target
+from armlet.qemu.run import Target, demand_model
 from armlet.qemu.trial import LATENCY_RUNS, Place, Trial, attempt
 from armlet.registrations import ONNX_DOMAIN
 from armlet.spec.runtime import RuntimeManifest
@@ -58,11 +58,12 @@ def smoke(paths: Paths, sku: str, emit: Sink = silent, *, runner: Runner | None 
     CPU provider alone, which must be noticed.
 
     Raises:
-        ArmletError: (INPUT) the SKU or a model is wrong or nothing is built; (HOST) no emulator or root file system;
-            (TARGET) a check failed, or the target's program crashed.
+        ArmletError: (INPUT) the SKU or a model is wrong or nothing is built; (HOST) no emulator, one that does not know
+            the core, or no root file system; (TARGET) a check failed, or the target's program crashed.
     """
     resolved = resolve(paths, sku)
     runtime = find_runtime(paths, sku)
+    demand_model(resolved.cpu, runner)
     suite = resolved.toolchain.base.suite
     rootfs = make(paths, suite=suite, architecture=resolved.toolchain.debian_arch, emit=emit, runner=runner)
     place = Place(

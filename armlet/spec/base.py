@@ -21,7 +21,8 @@ Line = Annotated[str, StringConstraints(pattern=r"^[^\x00-\x1f\x7f]+$", max_leng
 """One line of text: it ends up in package descriptions and pkg-config files."""
 
 Sha256 = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
-Version = Annotated[str, StringConstraints(pattern=r"^\d+(\.\d+)*$")]
+VERSION = r"^\d+(\.\d+)*$"
+Version = Annotated[str, StringConstraints(pattern=VERSION)]
 """A dotted version, e.g. ``2.36``: a string, since the number 2.30 would lose its zero."""
 
 _PART = r"(\.?[^\s/.][^\s/]*|\.\.[^\s/]+)"

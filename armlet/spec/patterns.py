@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from armlet.spec.base import NAME, RELATIVE_PATH
+from armlet.spec.base import NAME, RELATIVE_PATH, VERSION
+from armlet.spec.toolchain import TRIPLE
 
 MEANINGS: Mapping[str, str] = {
     NAME: "a name: small letters, digits, dot, dash, underscore; begins with a letter or digit",
     r"^[0-9a-f]{64}$": "a sha256: 64 digits from 0-9a-f, as sha256sum prints it",
     r"^[0-9a-f]{40}$": "a sha1: 40 digits from 0-9a-f, as sha1sum prints it",
-    r"^\d+(\.\d+)*$": 'a version of numbers and dots, such as "2.36"',
+    VERSION: 'a version of numbers and dots, such as "2.36"',
     RELATIVE_PATH: "a path relative to its folder, without .. and without spaces",
     r"^[^\x00-\x1f\x7f]+$": "one line of text",
+    TRIPLE: "aarch64-linux-gnu, or arm-linux-gnueabihf; a vendor may stand in the middle",
     r"^[a-z0-9][a-z0-9+.-]+$": "the name of a Debian package",
     r"^[^/]+\.whl$": "the file name of a wheel, ending in .whl",
     r"^[a-z0-9./:-]+@sha256:[0-9a-f]{64}$": "an image reference with its digest: name@sha256:...",

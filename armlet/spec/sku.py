@@ -109,7 +109,8 @@ class Sku(Spec):
     schema_: Annotated[Literal[1], Field(alias="schema")]
     name: Name
     description: Line
-    toolchain: Name
+    toolchain: Name | None = None
+    """None: the newest one for the CPU whose glibc is not newer than ``floors.glibc``."""
     cpu: Name
     runtime: RuntimeSpec
     floors: SkuFloors

@@ -9,6 +9,7 @@ from pydantic import Field, StringConstraints
 from armlet.spec.base import Line, Name, Sha256, Spec, Version
 from armlet.spec.cpu import Arch
 
+TRIPLE = r"^(aarch64-([a-z0-9]+-)?linux-gnu|arm-([a-z0-9]+-)?linux-gnueabihf)$"
 DebianPackage = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9+.-]+$")]
 
 
@@ -41,7 +42,7 @@ class Toolchain(Spec):
     name: Name
     description: Line
     arch: Arch
-    triple: Name
+    triple: Annotated[str, StringConstraints(pattern=TRIPLE)]
     debian_arch: Literal["arm64", "armhf"]
     base: BaseImage
     compiler: Literal["gcc"]

@@ -19,6 +19,8 @@ LAYERS: tuple[frozenset[str], ...] = (
     frozenset({"armlet.spec"}),
     frozenset(
         {
+            "armlet.case",
+            "armlet.choosing",
             "armlet.config",
             "armlet.elf",
             "armlet.emit",
@@ -26,9 +28,12 @@ LAYERS: tuple[frozenset[str], ...] = (
             "armlet.kernels",
             "armlet.linkmap",
             "armlet.manifest",
+            "armlet.new_sku",
+            "armlet.operator_rules",
             "armlet.plan",
             "armlet.process",
             "armlet.providers",
+            "armlet.python_rules",
             "armlet.prune",
             "armlet.recipes",
             "armlet.registrations",

@@ -9,7 +9,7 @@ import pytest
 from armlet.errors import ArmletError, Kind
 from armlet.paths import Paths
 from armlet.qemu.rootfs import make
-from armlet.qemu.run import Target, run_python
+from armlet.qemu.run import Target, demand_model, run_python
 from armlet.spec.cpu import CPUS
 
 pytestmark = pytest.mark.qemu
@@ -34,6 +34,11 @@ def python(rootfs: Path, code: str, *, cpu: str = "cortex-a53", numpy: bool = Tr
     done = run_python(target, ("-c", code), path=[Path("/nonexistent")], site_packages=numpy)
     assert done.code == 0, done.output
     return list(done.tail)
+
+
+@pytest.mark.parametrize("cpu", CPUS)
+def test_qemu_knows_the_model_of_every_core(cpu: str) -> None:
+    demand_model(CPUS[cpu])
 
 
 def test_the_target_is_another_machine_with_python_and_numpy(rootfs: Path) -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from armlet import config, rules
+from armlet.case import Case
 from armlet.errors import ArmletError, Kind
 from armlet.recipes import SKUS, SOURCE_SETS, TOOLCHAINS
 from armlet.spec.cpu import CPUS
@@ -300,60 +301,8 @@ def test_a_rule_that_looks_at_the_toolchain_waits_for_a_sound_one(project: FakeP
     resolved = config.resolve(project.paths, "demo-a53")
     document = SKUS.inspect(project.paths, "demo-a53")[1]
     assert document is not None
-    case = rules.Case(sku=document, toolchain=None, source_set=None, toolchains=(), operators=None)
+    case = Case(sku=document, toolchain=None, source_set=None, toolchains=(), operators=None)
     assert rules.check(case) == []
     other = resolved.toolchain.model_copy(update={"arch": "armhf"})
     told = [problem.what for problem in rules.check(replace(case, toolchain=other))]
     assert "cpu: cortex-a53 is an aarch64 core, and aarch64-bookworm compiles for armhf" in told
-
-
-def test_a_new_sku_keeps_the_comments_and_resolves(project: FakeProject) -> None:
-    path = config.new_sku(project.paths, "gateway-a72", cpu="cortex-a72")
-    assert path == project.root / "recipes/skus/gateway-a72.yaml"
-    assert config.resolve(project.paths, "gateway-a72").cpu.name == "cortex-a72"
-    made, like = path.read_text(encoding="utf-8"), project.text(SKU)
-    same = like.replace("name: demo-a53 ", "name: gateway-a72 ", 1).replace("cpu: cortex-a53 ", "cpu: cortex-a72 ", 1)
-    assert made.partition("toolchain:")[2] == same.partition("toolchain:")[2]
-    assert "demo" not in made.partition("runtime:")[0]
-    assert config.resolve(project.paths, "gateway-a72").sku.description == "gateway-a72 (cortex-a72)"
-    assert sorted(file.name for file in path.parent.iterdir()) == ["demo-a53.yaml", "gateway-a72.yaml"]
-
-
-@pytest.mark.parametrize("name", ["1", "1.5", "null", "true"])
-def test_a_new_sku_may_be_named_like_a_number(project: FakeProject, name: str) -> None:
-    config.new_sku(project.paths, name)
-    assert config.resolve(project.paths, name).sku.name == name
-
-
-@pytest.mark.parametrize("name", ["", "Gateway", "a b", "../x", "x/y", "größe", "x.yaml", "-x", "x" * 65, "x\n"])
-def test_a_new_sku_with_a_bad_name_is_refused(project: FakeProject, name: str) -> None:
-    with pytest.raises(ArmletError) as caught:
-        config.new_sku(project.paths, name)
-    assert caught.value.kind is Kind.INPUT
-    assert SKUS.names(project.paths) == ("demo-a53",)
-
-
-def test_a_new_sku_never_overwrites(project: FakeProject) -> None:
-    before = project.text(SKU)
-    with pytest.raises(ArmletError, match="is there already") as caught:
-        config.new_sku(project.paths, "demo-a53", cpu="cortex-a72")
-    assert caught.value.where == SKU
-    assert project.text(SKU) == before
-
-
-def test_a_new_sku_after_one_that_is_not_sound_is_refused_with_that_file(project: FakeProject) -> None:
-    line = project.change(SKU, "flavor: minimal", "flavor: minmal")
-    with pytest.raises(ArmletError, match=f"^{SKU}:{line}: runtime.flavor"):
-        config.new_sku(project.paths, "mine")
-
-
-def test_a_new_sku_that_would_not_resolve_is_not_written(project: FakeProject) -> None:
-    with pytest.raises(ArmletError, match=r'^--cpu: unknown CPU "cortex-a99"'):
-        config.new_sku(project.paths, "mine", cpu="cortex-a99")
-    with pytest.raises(ArmletError, match=r'^--toolchain: unknown toolchain "x"'):
-        config.new_sku(project.paths, "mine", toolchain="x")
-    with pytest.raises(ArmletError, match=r"^the new SKU:\d+: cpu: cortex-a7 is an armhf core"):
-        config.new_sku(project.paths, "mine", cpu="cortex-a7")
-    with pytest.raises(ArmletError, match='unknown SKU "demo"'):
-        config.new_sku(project.paths, "mine", like="demo")
-    assert SKUS.names(project.paths) == ("demo-a53",)

@@ -18,7 +18,7 @@ from armlet.paths import Paths
 from armlet.process import Command, Done
 from armlet.qemu.checks import check_trial, check_wrong_conversion, fallback
 from armlet.qemu.report import EMULATED, SmokeReport
-from armlet.qemu.run import Target, run_on_target, run_python
+from armlet.qemu.run import Target, demand_model, run_on_target, run_python
 from armlet.qemu.smoke import find_runtime
 from armlet.qemu.trial import Answer, Latency, Node, Place, Trial, attempt
 from armlet.spec import runtime as spec
@@ -175,7 +175,24 @@ def test_no_core_that_has_everything(target: Target) -> None:
     with pytest.raises(ArmletError) as caught:
         run_on_target(anything, ("/bin/true",), runner=FakeRunner())
     assert caught.value.kind is Kind.INPUT
-    assert all(cpu.qemu != "max" for cpu in CPUS.values())
+
+
+LISTED = ("Available CPUs:", "  cortex-a35", "  cortex-a72", "  max", "  any")
+
+
+def test_a_core_that_the_installed_qemu_does_not_know(target: Target) -> None:
+    runner = FakeRunner({"-cpu help": Done(code=0, tail=LISTED)})
+    with pytest.raises(ArmletError) as caught:
+        demand_model(target.cpu, runner)
+    assert caught.value.kind is Kind.HOST
+    assert caught.value.what == 'qemu-aarch64-static knows no core "cortex-a53", as which cortex-a53 is run'
+    assert caught.value.hint.endswith("has no more than cortex-a53: cortex-a35, cortex-a72")
+    demand_model(CPUS["cortex-a73"], runner)
+
+
+@pytest.mark.parametrize("answer", [Done(code=0, tail=()), Done(code=1, tail=("qemu: no idea",))])
+def test_a_qemu_that_does_not_say_what_it_knows_is_tried(target: Target, answer: Done) -> None:
+    demand_model(target.cpu, FakeRunner({"-cpu help": answer}))
 
 
 @pytest.mark.parametrize(

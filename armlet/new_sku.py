@@ -1,0 +1,109 @@
+"""A new SKU, written after another."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+from pydantic import TypeAdapter, ValidationError
+
+from armlet.config import resolve_document
+from armlet.errors import ArmletError, Kind
+from armlet.files import write_whole
+from armlet.paths import Paths
+from armlet.recipes import SKUS, TOOLCHAINS
+from armlet.spec.base import NAME, VERSION, Name
+from armlet.spec.cpu import CPUS
+from armlet.spec.patterns import MEANINGS
+from armlet.spec.unsupported import refusal
+from armlet.validation import did_you_mean
+from armlet.yamlfile import Document, parse, read
+
+
+def new_sku(
+    paths: Paths,
+    name: str,
+    *,
+    like: str = "demo-a53",
+    toolchain: str | None = None,
+    cpu: str | None = None,
+    glibc: str | None = None,
+) -> Path:
+    """Writes ``recipes/skus/<name>.yaml``: a copy of ``like``, comments and all, with other values; returns its path.
+
+    What a comment says of ``like`` alone is left out. With ``glibc`` (the rootfs's) and no ``toolchain``, the new SKU
+    names none: its floor chooses.
+
+    Raises:
+        ArmletError: the name is bad or taken, or the new SKU would not be sound; nothing is written then.
+    """
+    _check_new_name(paths, name)
+    SKUS.require(paths, like)
+    if toolchain is not None and toolchain not in (known := TOOLCHAINS.names(paths)):
+        raise _flag("toolchain", f'unknown toolchain "{toolchain}"', did_you_mean(toolchain, known))
+    if cpu is not None and cpu not in CPUS:
+        raise _flag("cpu", *(refusal("cpu", cpu) or (f'unknown CPU "{cpu}"', did_you_mean(cpu, CPUS))))
+    if glibc is not None and re.fullmatch(VERSION, glibc) is None:
+        raise _flag("glibc", f'"{glibc}" is no version', MEANINGS[VERSION])
+    template = read(SKUS.path(paths, like), root=paths.root)
+    # Before any change: a mistake of the template's own is told with its file.
+    old = resolve_document(paths, like, template).sku
+    text = template.text
+    changes = {
+        ("name",): name,
+        ("description",): f"{name} ({cpu or old.cpu})",
+        ("toolchain",): toolchain,
+        ("cpu",): cpu,
+        ("floors", "glibc"): glibc,
+    }
+    edits = [(*template.spans[key], _plain(value)) for key, value in changes.items() if value and key in template.spans]
+    for start, end, value in sorted([*edits, *_toolchain_line(template, toolchain, glibc)], reverse=True):
+        text = text[:start] + value + text[end:]
+    text = _OF_THE_TEMPLATE.sub("", text).replace(f"--sku {like} ", f"--sku {name} ")
+    resolve_document(paths, name, parse(text, file="the new SKU"))
+    target = SKUS.path(paths, name)
+    write_whole(target, text.encode())
+    return target
+
+
+def _toolchain_line(template: Document, toolchain: str | None, glibc: str | None) -> list[tuple[int, int, str]]:
+    """(start, end, new text): the line that --toolchain adds where there is none, and that --glibc removes."""
+    named = template.spans.get(("toolchain",))
+    if toolchain and named is None:
+        start = template.start_of_line(("cpu",))
+        return [(start, start, f"toolchain: {toolchain}\n")]
+    if glibc and not toolchain and named is not None:
+        end = template.text.find("\n", named[1]) + 1
+        return [(template.start_of_line(("toolchain",)), end or len(template.text), "")]
+    return []
+
+
+_OF_THE_TEMPLATE = re.compile(r"^# (?:This one is |To make your own: ).*\n", re.MULTILINE)
+
+
+def _flag(name: str, what: str, hint: str) -> ArmletError:
+    return ArmletError(what, hint=hint, kind=Kind.INPUT, where=f"--{name}")
+
+
+def _check_new_name(paths: Paths, name: str) -> None:
+    where = f"{SKUS.folder}/{name}.yaml"
+    try:
+        TypeAdapter(Name).validate_python(name)
+    except ValidationError:
+        wanted = f"{MEANINGS[NAME]}; at most 64"
+        raise ArmletError(f'"{name}" is no name for a SKU', hint=wanted, kind=Kind.INPUT) from None
+    if name.endswith((".yaml", ".yml")):
+        hint = f"write {name.rpartition('.')[0]}: the file gets its ending by itself"
+        raise ArmletError(f'"{name}" is no name for a SKU', hint=hint, kind=Kind.INPUT)
+    there = [file for file in SKUS.files(paths) if file.casefold() == f"{name}.yaml"]
+    if there:
+        what = (
+            "is there already" if f"{name}.yaml" in there else f"differs only in case from {there[0]}, which is there"
+        )
+        raise ArmletError(what, hint="choose another name, or edit that file", kind=Kind.INPUT, where=where)
+
+
+def _plain(value: str) -> str:
+    """The text as YAML: in quotes only where YAML would read a number or a truth value."""
+    return value if parse(f"key: {value}", file="").get("key") == value else json.dumps(value)
