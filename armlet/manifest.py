@@ -71,6 +71,7 @@ def assemble(
         requires=Requires(glibc=glibc, glibcxx=highest(elves, "GLIBCXX_"), kernel=kernel.removesuffix(".0")),
         providers=resolved.sku.runtime.providers,
         operators=None if operators is None else {domain: dict(table) for domain, table in operators.items()},
+        element_types=resolved.sku.runtime.operators.types,
         files=tuple(_files(artefact)),
         source_set=SourceSetRef(
             name=source_set.name, sha256=digest.of_value(source_set.model_dump(mode="json", by_alias=True))

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from armlet.spec.base import Name, Sha256, Spec, Version
-from armlet.spec.sku import Flavor, Provider
+from armlet.spec.sku import ElementType, Flavor, Provider
 
 
 class Target(Spec):
@@ -84,6 +84,8 @@ class RuntimeManifest(Spec):
     operators: dict[str, dict[str, tuple[Kernels, ...]]] | None
     """Domain (``ai.onnx`` for ONNX's own) -> operator -> kernels; null for the flavor ``full``. An operator has several
     entries where newer versions take more types."""
+    element_types: tuple[ElementType, ...] | None = None
+    """Kernels that can be reduced were compiled for tensors of these elements only; null: for all."""
     files: tuple[ShippedFile, ...]
     source_set: SourceSetRef
     toolchain: ToolchainRef

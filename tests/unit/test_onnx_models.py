@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
+from onnx import TensorProto, helper
 
 from armlet.config import resolve
 from armlet.digest import of_bytes, of_file
@@ -93,6 +94,20 @@ def test_a_model_from_nowhere(paths: Paths) -> None:
     assert caught.value.kind is Kind.INPUT
 
 
+def work_on(project: FakeProject) -> Work:
+    return Work(
+        id="0",
+        resolved=resolve(project.paths, "demo-a53"),
+        paths=project.paths,
+        engine=cast("Any", None),
+        inputs={},
+        out=project.root,
+        scratch=project.root,
+        emit=silent,
+        jobs=1,
+    )
+
+
 @pytest.mark.parametrize(
     ("content", "told"), [(None, "cannot read the model text-direction"), (b"no model", "is no ONNX model")]
 )
@@ -108,18 +123,36 @@ def test_a_build_tells_what_is_wrong_with_a_model_at_its_place_in_the_sku(
         (tmp_path / "mine.onnx").write_bytes(content)
         old = "e47acedf663230f8863ff1ab0e64dd2d82b838fceb5957146dab185a89d6215c"
         project.change(sku, old, of_bytes(content))
-    work = Work(
-        id="0",
-        resolved=resolve(project.paths, "demo-a53"),
-        paths=project.paths,
-        engine=cast("Any", None),
-        inputs={},
-        out=tmp_path,
-        scratch=tmp_path,
-        emit=silent,
-        jobs=1,
-    )
     with pytest.raises(ArmletError, match=told) as caught:
-        operators.STEP.run(work)
+        operators.STEP.run(work_on(project))
     assert caught.value.where == f"{sku}:{line}"
     assert "mine.onnx" in str(caught.value)
+
+
+@pytest.mark.parametrize(("types", "told"), [("[float]", None), ("[int8, bool]", "has tensors of float")])
+def test_a_model_of_other_elements_than_the_sku_keeps_is_refused_at_its_line(
+    tmp_path: Path, types: str, told: str | None
+) -> None:
+    project = FakeProject(tmp_path)
+    sku = FakeProject.sku_file
+    wheel = project.text(sku).partition("        # A file of yours")[2].partition("      # Models converted")[0]
+    project.change(sku, wheel, f"\n        path: mine.onnx\n    types: {types}\n    allow:\n")
+    value = helper.make_tensor_value_info
+    graph = helper.make_graph(
+        [helper.make_node("Relu", ["x"], ["y"])],
+        "relu",
+        [value("x", TensorProto.FLOAT, [1])],
+        [value("y", TensorProto.FLOAT, [1])],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8)
+    (tmp_path / "mine.onnx").write_bytes(model.SerializeToString())
+    old = "e47acedf663230f8863ff1ab0e64dd2d82b838fceb5957146dab185a89d6215c"
+    project.change(sku, old, of_bytes(model.SerializeToString()))
+    if told is None:
+        operators.STEP.run(work_on(project))
+        assert "!globally_allowed_types;float\n" in (tmp_path / operators.CONFIG).read_text()
+    else:
+        with pytest.raises(ArmletError, match=told) as caught:
+            operators.STEP.run(work_on(project))
+        assert caught.value.where.startswith(f"{sku}:")
+        assert "add float to runtime.operators.types" in caught.value.hint
