@@ -17,7 +17,7 @@ from pathlib import PurePosixPath
 
 from armlet.spec.cpu import Feature
 from armlet.spec.sku import Flavor
-from armlet.spec.source_set import Skip
+from armlet.spec.source_set import Apart, Skip
 
 Read = Callable[[str], "str | None"]
 """A source's text by its absolute path, None where there is no such file."""
@@ -118,6 +118,12 @@ def skipped(
         for source in sources
         if re.search(rule.sources, source)
     )
+
+
+def apart(targets: Mapping[str, Sequence[str]], rules: Iterable[Apart], *, flavor: Flavor) -> list[str]:
+    """The sources that are compiled one by one."""
+    patterns = [rule.sources for rule in rules if flavor in rule.flavors]
+    return [source for sources in targets.values() for source in sources if matches(source, patterns)]
 
 
 def matches(source: str, patterns: Iterable[str]) -> bool:

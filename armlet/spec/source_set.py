@@ -80,6 +80,14 @@ class Skip(Spec):
     """Where nothing refers to them."""
 
 
+class Apart(Spec):
+    """Sources that cannot share a batch."""
+
+    sources: Pattern
+    flavors: tuple[Flavor, ...] = ("minimal", "reduced", "full")
+    """Where they cannot."""
+
+
 class Acceleration(Spec):
     """How this version's sources compile faster. A wrong entry shows as a failed link, never as a wrong library."""
 
@@ -88,8 +96,7 @@ class Acceleration(Spec):
     skip: tuple[Skip, ...] = ()
     batches: dict[str, Annotated[int, Field(gt=0)]] = Field(default_factory=dict)
     """CMake target -> sources compiled together (CMake's unity build)."""
-    apart: tuple[Pattern, ...] = ()
-    """Sources that cannot share a batch."""
+    apart: tuple[Apart, ...] = ()
 
 
 class SourceSet(Spec):

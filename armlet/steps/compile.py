@@ -140,7 +140,7 @@ def compile_all(work: Work, build: Path, do: Do) -> None:
     targets = configure_plainly(work, build, do)
     hints = work.resolved.source_set.acceleration
     dropped = _dropped(work, build, targets)
-    apart = [source for sources in targets.values() for source in sources if prune.matches(source, hints.apart)]
+    apart = prune.apart(targets, hints.apart, flavor=work.resolved.sku.runtime.flavor)
     _write_lists(build, pruned=dropped, apart=apart)
     do(*_configure(work.resolved, batches=hints.batches))
     do("ccache", "--zero-stats", f"--max-size={_CCACHE_SIZE}")

@@ -6,7 +6,7 @@ import pytest
 
 from armlet import prune
 from armlet.spec.cpu import Feature
-from armlet.spec.source_set import Skip
+from armlet.spec.source_set import Apart, Skip
 
 TREE: Mapping[str, str] = {
     "/t/cpu/conv.cc": '#include "cpu/conv.h"\nONNX_CPU_OPERATOR_KERNEL(\n  Conv, 11, Build(), Conv<float>);',
@@ -101,3 +101,9 @@ def test_a_rule_holds_for_the_flavors_it_names() -> None:
     rules = (Skip(targets="re2", flavors=("full",)),)
     assert prune.skipped(TARGETS, rules, alive=frozenset(), features=frozenset(), flavor="full") == {"/re2/re2.cc"}
     assert prune.skipped(TARGETS, rules, alive=frozenset(), features=frozenset(), flavor="minimal") == frozenset()
+
+
+def test_what_cannot_share_a_batch_depends_on_the_flavor() -> None:
+    rules = (Apart(sources="re2"), Apart(sources="session", flavors=("full",)))
+    assert prune.apart(TARGETS, rules, flavor="full") == ["/t/session/session.cc", "/re2/re2.cc"]
+    assert prune.apart(TARGETS, rules, flavor="minimal") == ["/re2/re2.cc"]
