@@ -17,7 +17,7 @@ from pathlib import PurePosixPath
 
 from armlet.spec.cpu import Feature
 from armlet.spec.sku import Flavor
-from armlet.spec.source_set import Apart, Skip
+from armlet.spec.source_set import Skip, Sources
 
 Read = Callable[[str], "str | None"]
 """A source's text by its absolute path, None where there is no such file."""
@@ -120,10 +120,9 @@ def skipped(
     )
 
 
-def apart(targets: Mapping[str, Sequence[str]], rules: Iterable[Apart], *, flavor: Flavor) -> list[str]:
-    """The sources that are compiled one by one."""
-    patterns = [rule.sources for rule in rules if flavor in rule.flavors]
-    return [source for sources in targets.values() for source in sources if matches(source, patterns)]
+def patterns(rules: Iterable[Sources], flavor: Flavor) -> list[str]:
+    """The regular expressions that hold for a flavor."""
+    return [rule.sources for rule in rules if flavor in rule.flavors]
 
 
 def matches(source: str, patterns: Iterable[str]) -> bool:

@@ -80,23 +80,24 @@ class Skip(Spec):
     """Where nothing refers to them."""
 
 
-class Apart(Spec):
-    """Sources that cannot share a batch."""
+class Sources(Spec):
+    """Sources that are to be treated differently."""
 
     sources: Pattern
     flavors: tuple[Flavor, ...] = ("minimal", "reduced", "full")
-    """Where they cannot."""
+    """Where they are."""
 
 
 class Acceleration(Spec):
     """How this version's sources compile faster. A wrong entry shows as a failed link, never as a wrong library."""
 
-    keep: tuple[Pattern, ...] = ()
+    keep: tuple[Sources, ...] = ()
     """Sources of the CPU provider that stay although no header leads to them."""
     skip: tuple[Skip, ...] = ()
     batches: dict[str, Annotated[int, Field(gt=0)]] = Field(default_factory=dict)
     """CMake target -> sources compiled together (CMake's unity build)."""
-    apart: tuple[Apart, ...] = ()
+    apart: tuple[Sources, ...] = ()
+    """Sources that cannot share a batch."""
 
 
 class SourceSet(Spec):

@@ -140,7 +140,8 @@ def compile_all(work: Work, build: Path, do: Do) -> None:
     targets = configure_plainly(work, build, do)
     hints = work.resolved.source_set.acceleration
     dropped = _dropped(work, build, targets)
-    apart = prune.apart(targets, hints.apart, flavor=work.resolved.sku.runtime.flavor)
+    alone = prune.patterns(hints.apart, work.resolved.sku.runtime.flavor)
+    apart = [source for sources in targets.values() for source in sources if prune.matches(source, alone)]
     _write_lists(build, pruned=dropped, apart=apart)
     do(*_configure(work.resolved, batches=hints.batches))
     do("ccache", "--zero-stats", f"--max-size={_CCACHE_SIZE}")
@@ -243,6 +244,7 @@ def _refuse_shared_newer_code(work: Work, build: Path, maps: Iterable[Path]) -> 
 
 def _dropped(work: Work, build: Path, targets: Mapping[str, list[str]]) -> list[str]:
     hints = work.resolved.source_set.acceleration
+    flavor, features = work.resolved.sku.runtime.flavor, work.resolved.cpu.features
     texts: dict[str, str | None] = {}
 
     def read(path: str) -> str | None:
@@ -267,10 +269,9 @@ def _dropped(work: Work, build: Path, targets: Mapping[str, list[str]]) -> list[
         alive=alive,
         read=read,
         include_roots=_INCLUDE_ROOTS,
-        always=hints.keep,
+        always=prune.patterns(hints.keep, flavor),
     )
     unused = frozenset(targets[prune.PROVIDER_TARGET]) - needed
-    flavor, features = work.resolved.sku.runtime.flavor, work.resolved.cpu.features
     return sorted(unused | prune.skipped(targets, hints.skip, alive=alive, features=features, flavor=flavor))
 
 

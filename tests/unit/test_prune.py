@@ -6,7 +6,7 @@ import pytest
 
 from armlet import prune
 from armlet.spec.cpu import Feature
-from armlet.spec.source_set import Apart, Skip
+from armlet.spec.source_set import Skip, Sources
 
 TREE: Mapping[str, str] = {
     "/t/cpu/conv.cc": '#include "cpu/conv.h"\nONNX_CPU_OPERATOR_KERNEL(\n  Conv, 11, Build(), Conv<float>);',
@@ -103,7 +103,7 @@ def test_a_rule_holds_for_the_flavors_it_names() -> None:
     assert prune.skipped(TARGETS, rules, alive=frozenset(), features=frozenset(), flavor="minimal") == frozenset()
 
 
-def test_what_cannot_share_a_batch_depends_on_the_flavor() -> None:
-    rules = (Apart(sources="re2"), Apart(sources="session", flavors=("full",)))
-    assert prune.apart(TARGETS, rules, flavor="full") == ["/t/session/session.cc", "/re2/re2.cc"]
-    assert prune.apart(TARGETS, rules, flavor="minimal") == ["/re2/re2.cc"]
+def test_a_pattern_holds_for_the_flavors_it_names() -> None:
+    rules = (Sources(sources="re2"), Sources(sources="session", flavors=("full",)))
+    assert prune.patterns(rules, "full") == ["re2", "session"]
+    assert prune.patterns(rules, "minimal") == ["re2"]
