@@ -21,7 +21,7 @@ _CPU = "cpu|mcpu"
 _FLAGS = (
     "march|mfpu|fpu|mfloat[-_]abi|float[-_]abi|abi|flags|c(xx)?[-_]?flags|cpu[-_]?flags|compile(r)?[-_](flags|options)"
 )
-_TARGET = "arch|debian_arch|triple"
+_TARGET = "arch|debian_arch|triple|toolchain"
 
 _NO_SOFT = (
     "there is no soft-float build: the kernels of ONNX Runtime (MLAS) and of XNNPACK are written for NEON with VFPv4; "
@@ -35,7 +35,7 @@ _NO_NEON = (
 REFUSALS: tuple[Refusal, ...] = (
     Refusal(
         keys=_TARGET,
-        values=r"armel|arm|armv[4-6].*|arm-(.*-)?(gnueabi|musleabi|eabi)",
+        values=r"armel(\W.*)?|arm|armv[4-6].*|arm-(.*-)?(gnueabi|musleabi|eabi)",
         what='"{}" is soft-float ARM',
         hint=f"{_NO_SOFT}: arch: armhf, debian_arch: armhf, triple: arm-linux-gnueabihf",
     ),

@@ -38,6 +38,7 @@ REFUSED = [
     (TOOLCHAIN, "compiler: gcc", "compiler: gcc\nfpu: vfpv3-d16", 'fpu: "vfpv3-d16" asks for code without NEON', NEON),
     (TOOLCHAIN, "compiler: gcc", "compiler: gcc\ncflags: -march=armv7-a+vfpv3", "asks for code without NEON", NEON),
     (TOOLCHAIN, "compiler: gcc", "compiler: gcc\nmarch: armv8.2-a", "march: is not chosen by hand", "cpu: names the"),
+    (SKU, "toolchain: aarch64-bookworm", "toolchain: armel-bookworm", '"armel-bookworm" is soft-float ARM', SOFT),
     (SKU, "cpu: cortex-a53", "cpu: cortex-a53\nfloat_abi: soft", 'float_abi: "soft" asks for soft float', SOFT),
     (SKU, "cpu: cortex-a53", "cpu: cortex-a53\nmarch: armv7-a+neon", "march: is not chosen by hand", "cpu: names the"),
     (SKU, "cpu: cortex-a53", "cpu: arm926ej-s", "cpu: arm926ej-s has no floating-point unit", SOFT),
