@@ -17,8 +17,8 @@ _PROVIDERS = ("runtime", "providers")
 def choose(sku: Document, toolchains: Iterable[Toolchain]) -> tuple[Toolchain | None, list[Problem]]:
     """The newest toolchain for the SKU's CPU whose glibc is not newer than ``floors.glibc``.
 
-    Those that cannot build one of the SKU's providers are passed over. Null and no problem where the SKU lacks what the
-    choice goes by: that is told elsewhere.
+    Those that cannot build one of the SKU's providers, or the wheel for its CPython, are passed over. Null and no
+    problem where the SKU lacks what the choice goes by: that is told elsewhere.
     """
     cpu, floor = CPUS.get(str(sku.get("cpu"))), sku.get(*_FLOOR)
     if cpu is None or not isinstance(floor, str) or not is_version(floor):
@@ -27,7 +27,7 @@ def choose(sku: Document, toolchains: Iterable[Toolchain]) -> tuple[Toolchain | 
     fitting = old_enough(same, floor)
     if not fitting:
         return None, [_too_old(sku, cpu.arch, floor, same)]
-    able = [toolchain for toolchain in fitting if all(builds(name, toolchain) for name in _providers(sku))]
+    able = [one for one in fitting if all(builds(name, one) for name in _providers(sku)) and _has_cpython(sku, one)]
     if not able and (problems := list(_needing_newer(sku, floor, same, fitting))):
         return None, problems
     return max(able or fitting, key=_newest), []
@@ -60,6 +60,12 @@ def _newest(toolchain: Toolchain) -> tuple[tuple[int, ...], str]:
 def _providers(sku: Document) -> list[str]:
     given = sku.get(*_PROVIDERS)
     return [one for one in given if isinstance(one, str)] if isinstance(given, list) else []
+
+
+def _has_cpython(sku: Document, toolchain: Toolchain) -> bool:
+    """Whether it has the CPython that the SKU's wheel is for, where the SKU asks for one; if none has, a rule tells."""
+    wanted = sku.get("runtime", "cpython")
+    return sku.get("runtime", "python") != "wheel" or wanted in (None, toolchain.cpython)
 
 
 def _too_old(sku: Document, arch: Arch, floor: str, same: Sequence[Toolchain]) -> Problem:

@@ -18,6 +18,7 @@ from armlet.spec.cpu import CPUS, Cpu
 from armlet.spec.sku import Sku
 from armlet.spec.source_set import Component, Only, SourceSet
 from armlet.spec.toolchain import Toolchain
+from armlet.spec.unsupported import refusal
 from armlet.validation import did_you_mean, validate
 from armlet.yamlfile import Document, Key, Problem, dotted, read, refuse
 
@@ -162,7 +163,8 @@ def _referred(
         return None, None
     known = shelf.names(paths)
     if name not in known:
-        problems.append(document.problem(key, f'unknown {shelf.noun} "{name}"', did_you_mean(name, known)))
+        unknown = (f'unknown {shelf.noun} "{name}"', did_you_mean(name, known))
+        problems.append(document.problem(key, *(refusal(str(key[-1]), name) or unknown)))
         return None, None
     made, inner, found = shelf.inspect(paths, name)
     problems += found

@@ -41,7 +41,8 @@ def new_sku(
     _check_new_name(paths, name)
     SKUS.require(paths, like)
     if toolchain is not None and toolchain not in (known := TOOLCHAINS.names(paths)):
-        raise _flag("toolchain", f'unknown toolchain "{toolchain}"', did_you_mean(toolchain, known))
+        unknown = (f'unknown toolchain "{toolchain}"', did_you_mean(toolchain, known))
+        raise _flag("toolchain", *(refusal("toolchain", toolchain) or unknown))
     if cpu is not None and cpu not in CPUS:
         raise _flag("cpu", *(refusal("cpu", cpu) or (f'unknown CPU "{cpu}"', did_you_mean(cpu, CPUS))))
     if glibc is not None and re.fullmatch(VERSION, glibc) is None:

@@ -53,7 +53,8 @@ CPUS: dict[str, Cpu] = {
         Cpu(name="cortex-a73", arch="aarch64", march=_V8, qemu="cortex-a72"),
         Cpu(name="cortex-a55", arch="aarch64", march=_V82, qemu="cortex-a76", features=_V82_DOT),
         Cpu(name="cortex-a76", arch="aarch64", march=_V82, qemu="cortex-a76", features=_V82_DOT),
-        Cpu(name="cortex-a78", arch="aarch64", march=_V82, qemu="cortex-a76", features=_V82_DOT),
+        # GCC 10 has no name for the A78; 12 and 14 tune both alike.
+        Cpu(name="cortex-a78", arch="aarch64", march=_V82, mtune="cortex-a76", qemu="cortex-a76", features=_V82_DOT),
         Cpu(name="neoverse-n1", arch="aarch64", march=_V82, qemu="neoverse-n1", features=_V82_DOT),
     )
 }

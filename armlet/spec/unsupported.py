@@ -21,21 +21,21 @@ _CPU = "cpu|mcpu"
 _FLAGS = (
     "march|mfpu|fpu|mfloat[-_]abi|float[-_]abi|abi|flags|c(xx)?[-_]?flags|cpu[-_]?flags|compile(r)?[-_](flags|options)"
 )
-_TARGET = "arch|debian_arch|triple"
+_TARGET = "arch|debian_arch|triple|toolchain"
 
 _NO_SOFT = (
-    "there is no soft-float build: the kernels of ONNX Runtime (MLAS) and of XNNPACK are written for NEON with VFPv4; "
-    "take a core that has both, and a hard-float rootfs (Debian's armhf, Yocto's callconvention-hard)"
+    "there is no soft-float build: the kernels of ONNX Runtime (MLAS) and of XNNPACK are written for NEON; "
+    "take a core that has it, and a hard-float rootfs (Debian's armhf, Yocto's callconvention-hard)"
 )
 _NO_NEON = (
-    "the kernels of ONNX Runtime (MLAS) and of XNNPACK are written for NEON with VFPv4, so every build may use them; "
-    "docs/adding-a-sku.md lists the cores that have both"
+    "the kernels of ONNX Runtime (MLAS) and of XNNPACK are written for NEON, and every build uses it; "
+    "docs/adding-a-sku.md lists the cores that have it"
 )
 
 REFUSALS: tuple[Refusal, ...] = (
     Refusal(
         keys=_TARGET,
-        values=r"armel|arm|armv[4-6].*|arm-(.*-)?(gnueabi|musleabi|eabi)",
+        values=r"armel(\W.*)?|arm|armv[4-6].*|arm-(.*-)?(gnueabi|musleabi|eabi)",
         what='"{}" is soft-float ARM',
         hint=f"{_NO_SOFT}: arch: armhf, debian_arch: armhf, triple: arm-linux-gnueabihf",
     ),
@@ -83,13 +83,7 @@ REFUSALS: tuple[Refusal, ...] = (
     ),
     Refusal(
         keys=_CPU,
-        values=r"cortex-a[89](\W.*)?|(marvell-)?pj4.*|armada-?(370|xp)",
-        what="{} has VFPv3, and NEON not in every chip",
-        hint=_NO_NEON,
-    ),
-    Refusal(
-        keys=_CPU,
-        values=r"tegra-?2(0)?|armv7(-a|ve)?|armhf|.*(no-?simd|no-?neon|vfpv3-d16)",
+        values=r"tegra-?20?|(marvell-)?pj4.*|armada-?(370|xp)|armv7(-a|ve)?|armhf|.*(no-?simd|no-?neon|vfpv3-d16)",
         what="{} promises no NEON",
         hint=_NO_NEON,
     ),

@@ -120,6 +120,18 @@ def test_a_toolchain_that_cannot_build_a_provider_is_passed_over(
     assert config.resolve(project.paths, "demo-a53").toolchain.name == "aarch64-bullseye"
 
 
+def test_a_toolchain_with_another_cpython_than_the_wheels_is_passed_over(project: FakeProject) -> None:
+    project.change("toolchains/aarch64-trixie.yaml", 'cpython: "3.11"', 'cpython: "3.13"')
+    project.change(SKU, '"2.36"', '"2.41"')
+    project.change(SKU, "flavor: minimal", "flavor: full")
+    project.change(SKU, "python: capi", 'python: wheel\n  cpython: "3.11"')
+    text = project.text(SKU)
+    project.write(SKU, text[: text.index("    allow:")] + text[text.index("# The oldest") :])
+    assert config.resolve(project.paths, "demo-a53").toolchain.name == "aarch64-bookworm"
+    project.change(SKU, '  cpython: "3.11"', "")
+    assert config.resolve(project.paths, "demo-a53").toolchain.name == "aarch64-trixie"
+
+
 def test_a_provider_that_needs_a_newer_toolchain_says_so(project: FakeProject, monkeypatch: pytest.MonkeyPatch) -> None:
     only_with("aarch64-trixie", monkeypatch)
     what, hint = refused(project).splitlines()
