@@ -46,8 +46,8 @@ def pack(
         The wheel, and its module's debug file.
     """
     shutil.copytree(compiled / _PACKAGE, scratch / _PACKAGE)
-    # The library is in the runtime's own package already.
-    for library in (scratch / MODULE).parent.glob("libonnxruntime.so*"):
+    # The module has all of it inside, and no provider is in a library of its own.
+    for library in (scratch / MODULE).parent.glob("libonnxruntime*.so*"):
         library.unlink()
     debug = split(MODULE)
     tag = platform_tag(elf.read((scratch / MODULE).read_bytes(), name=MODULE), resolved.toolchain.arch)
