@@ -19,7 +19,7 @@ from armlet.errors import ArmletError, Kind
 from armlet.events import Note, Sink, silent
 from armlet.files import write_whole
 from armlet.onnx import ortfile
-from armlet.onnx.levels import Level, level_for
+from armlet.onnx.levels import LEVELS, Level, level_of
 from armlet.onnx.libraries import library
 from armlet.onnx.reading import Limits, Shapes, nodes, read
 from armlet.spec.sku import Provider
@@ -77,10 +77,10 @@ def convert(
             where=str(out),
         )
     source = read(model, shapes=shapes, limits=limits)
-    level = level_for(providers)
+    level = level_of(source, providers)
     data = ortfile.canonical(save_optimised(source, level, save_as="ORT", where=model))
     optimised = library("onnx").load_model_from_string(save_optimised(source, level, save_as="ONNX", where=model))
-    concerns = _concerns(optimised, providers)
+    concerns = _concerns(_in_onnxs_operators(source, optimised, level, model), providers)
     for concern in concerns:
         emit(Note(text=f"{model.name}: {concern}"))
     # What was written anew is read once before anything relies on it.
@@ -170,6 +170,14 @@ def _session(data: bytes, options: Any, without: tuple[str, ...], where: Path) -
 def _counted(optimised: Any) -> dict[str, int]:
     names = (f"{node.domain}:{node.op_type}" if node.domain else node.op_type for node in nodes(optimised.graph))
     return dict(sorted(Counter(names).items()))
+
+
+def _in_onnxs_operators(source: Any, optimised: Any, level: Level, where: Path) -> Any:
+    """The model no further optimised than a provider could take: ONNX infers no shapes behind other operators."""
+    plain = LEVELS["xnnpack"]
+    if level.name == plain.name:
+        return optimised
+    return library("onnx").load_model_from_string(save_optimised(source, plain, save_as="ONNX", where=where))
 
 
 def _concerns(optimised: Any, providers: Sequence[Provider]) -> tuple[str, ...]:

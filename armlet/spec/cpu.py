@@ -32,7 +32,8 @@ class Cpu:
         return (f"-march={self.march}", f"-mtune={self.mtune or self.name}")
 
 
-# NEON and fused multiply-add, which every core below has. Debian's armhf alone would promise VFPv3-D16 and no NEON.
+# Debian's armhf alone would promise VFPv3-D16 and no NEON. Integer division, which the older cores lack, stays out.
+_V7_NEON = "armv7-a+neon"
 _V7 = "armv7-a+neon-vfpv4"
 _V8 = "armv8-a+crc+simd"
 _V82 = "armv8.2-a+crc+simd+fp16+dotprod"
@@ -41,6 +42,8 @@ _V82_DOT: frozenset[Feature] = frozenset({"dotprod", "fp16"})
 CPUS: dict[str, Cpu] = {
     cpu.name: cpu
     for cpu in (
+        Cpu(name="cortex-a8", arch="armhf", march=_V7_NEON, qemu="cortex-a8"),
+        Cpu(name="cortex-a9", arch="armhf", march=_V7_NEON, qemu="cortex-a9"),
         Cpu(name="cortex-a7", arch="armhf", march=_V7, qemu="cortex-a7"),
         Cpu(name="cortex-a15", arch="armhf", march=_V7, qemu="cortex-a15"),
         Cpu(name="cortex-a17", arch="armhf", march=_V7, qemu="cortex-a15"),
