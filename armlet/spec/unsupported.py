@@ -24,12 +24,12 @@ _FLAGS = (
 _TARGET = "arch|debian_arch|triple"
 
 _NO_SOFT = (
-    "there is no soft-float build: the kernels of ONNX Runtime (MLAS) and of XNNPACK are written for NEON with VFPv4; "
-    "take a core that has both, and a hard-float rootfs (Debian's armhf, Yocto's callconvention-hard)"
+    "there is no soft-float build: the kernels of ONNX Runtime (MLAS) and of XNNPACK are written for NEON; "
+    "take a core that has it, and a hard-float rootfs (Debian's armhf, Yocto's callconvention-hard)"
 )
 _NO_NEON = (
-    "the kernels of ONNX Runtime (MLAS) and of XNNPACK are written for NEON with VFPv4, so every build may use them; "
-    "docs/adding-a-sku.md lists the cores that have both"
+    "the kernels of ONNX Runtime (MLAS) and of XNNPACK are written for NEON, so every build may use it; "
+    "docs/adding-a-sku.md lists the cores that have it"
 )
 
 REFUSALS: tuple[Refusal, ...] = (
@@ -79,11 +79,11 @@ REFUSALS: tuple[Refusal, ...] = (
         keys=_CPU,
         values=r"cortex-a5(\W.*)?",
         what="{} may lack NEON, and its name does not tell",
-        hint=f"where its /proc/cpuinfo lists neon and vfpv4, write cpu: cortex-a7; else: {_NO_NEON}",
+        hint=f"where its /proc/cpuinfo lists neon, write cpu: cortex-a9; else: {_NO_NEON}",
     ),
     Refusal(
         keys=_CPU,
-        values=r"cortex-a[89](\W.*)?|(marvell-)?pj4.*|armada-?(370|xp)",
+        values=r"(marvell-)?pj4.*|armada-?(370|xp)",
         what="{} has VFPv3, and NEON not in every chip",
         hint=_NO_NEON,
     ),

@@ -266,13 +266,7 @@ def writes(content: Any, code: int = 0) -> Callable[[Command], Done]:
 
 
 def tried(
-    target: Target,
-    answer: Any,
-    reference: Any = ((0.25, 0.75),),
-    *,
-    with_numpy: bool = False,
-    floats: Any = None,
-    tolerance: float = 1e-4,
+    target: Target, answer: Any, reference: Any = ((0.25, 0.75),), *, with_numpy: bool = False, **more: Any
 ) -> Trial:
     place = Place(target=target, library=Path("/l.so"), device=Path("/device"), providers=CHAIN)
     sample = Sample(name="s", inputs={"x": numpy.zeros((1, 2), numpy.float32)}, expected=1)
@@ -282,11 +276,7 @@ def tried(
         name="m",
         conversion="c",
         samples=[sample],
-        wanted=Wanted(
-            outputs=[[numpy.asarray(reference, numpy.float32)]],
-            tolerance=tolerance,
-            floats=None if floats is None else [[numpy.asarray(floats, numpy.float32)]],
-        ),
+        wanted=Wanted(outputs=[[numpy.asarray(reference, numpy.float32)]], **more),
         with_numpy=with_numpy,
         runner=FakeRunner({"armlet_runtime.smoke": answer}),
     )
@@ -300,7 +290,8 @@ def test_a_trial_is_read_from_the_targets_report(target: Target) -> None:
 
 
 def test_a_trial_has_its_own_tolerance_and_its_distance_from_the_model_of_floats(target: Target) -> None:
-    trial = tried(target, writes(REPORT), [[0.25, 0.7]], floats=[[0.25, 0.85]], tolerance=0.06)
+    floats = [[numpy.asarray([[0.25, 0.85]])]]
+    trial = tried(target, writes(REPORT), [[0.25, 0.7]], floats=floats, tolerance=0.06)
     assert trial.tolerance == 0.06
     assert trial.near_float_db == pytest.approx(10 * math.log10(0.785 / 0.01), abs=1e-4)
     assert tried(target, writes(REPORT)).near_float_db is None

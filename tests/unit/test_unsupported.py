@@ -16,7 +16,7 @@ from tests.fakes.recipes import FakeProject
 SKU = FakeProject.sku_file
 TOOLCHAIN = FakeProject.toolchain_file
 SOFT = "there is no soft-float build"
-NEON = "are written for NEON with VFPv4"
+NEON = "are written for NEON"
 
 
 @pytest.fixture
@@ -45,8 +45,8 @@ REFUSED = [
     (SKU, "cpu: cortex-a53", "cpu: xscale", "cpu: xscale has no floating-point unit", SOFT),
     (SKU, "cpu: cortex-a53", "cpu: arm1176jzf-s", "cpu: arm1176jzf-s has VFPv2 at most, and no NEON", NEON),
     (SKU, "cpu: cortex-a53", "cpu: cortex-m7", "cpu: cortex-m7 is a core of microcontrollers", "Linux on Cortex-A"),
-    (SKU, "cpu: cortex-a53", "cpu: cortex-a5", "cpu: cortex-a5 may lack NEON", "write cpu: cortex-a7"),
-    (SKU, "cpu: cortex-a53", "cpu: cortex-a8", "cpu: cortex-a8 has VFPv3", NEON),
+    (SKU, "cpu: cortex-a53", "cpu: cortex-a5", "cpu: cortex-a5 may lack NEON", "write cpu: cortex-a9"),
+    (SKU, "cpu: cortex-a53", "cpu: marvell-pj4", "cpu: marvell-pj4 has VFPv3", NEON),
     (SKU, "cpu: cortex-a53", "cpu: tegra2", "cpu: tegra2 promises no NEON", NEON),
     (SKU, "cpu: cortex-a53", "cpu: armv7-a", "cpu: armv7-a promises no NEON", NEON),
     (SKU, "cpu: cortex-a53", "cpu: cortex-a7+nosimd", "cpu: cortex-a7+nosimd promises no NEON", NEON),
