@@ -27,6 +27,7 @@ from armlet.spec.sku import Provider
 _SILENT = 4
 """Log severity: the exception says it all."""
 _SPATIAL = frozenset({"Conv", "ConvTranspose", "MaxPool", "AveragePool"})
+_LOWEST = -128
 _NEEDS_KNOWN_SHAPES: frozenset[Provider] = frozenset({"xnnpack"})
 """Providers that make their kernels when the model is loaded, from the channels, height and width known then."""
 
@@ -181,9 +182,20 @@ def _in_onnxs_operators(source: Any, optimised: Any, level: Level, where: Path) 
 
 
 def _concerns(optimised: Any, providers: Sequence[Provider]) -> tuple[str, ...]:
-    if not _NEEDS_KNOWN_SHAPES & set(providers):
+    shapes = () if not _NEEDS_KNOWN_SHAPES & set(providers) else (*_fused_already(optimised), *_free_shapes(optimised))
+    return (*shapes, *_lowest_weights(optimised))
+
+
+def _lowest_weights(optimised: Any) -> tuple[str, ...]:
+    to_array, kind = library("onnx.numpy_helper").to_array, library("onnx").TensorProto.INT8
+    weights = [tensor for tensor in optimised.graph.initializer if tensor.data_type == kind and len(tensor.dims) > 1]
+    count = sum(bool((to_array(tensor) == _LOWEST).any()) for tensor in weights)
+    if not count:
         return ()
-    return (*_fused_already(optimised), *_free_shapes(optimised))
+    return (
+        f"{count} of its int8 weights hold {_LOWEST}: two in a row are too much for ONNX Runtime's kernels on 64-bit "
+        "cores without dot products; quantise it symmetrically, from -127 to 127",
+    )
 
 
 def _fused_already(optimised: Any) -> tuple[str, ...]:

@@ -134,6 +134,21 @@ def test_the_conversion_of_an_int8_model_tells_of_free_shapes_too(tmp_path: Path
     assert concern.startswith("2 of 2 convolutions")
 
 
+def test_weights_of_minus_128_are_told_of(tmp_path: Path) -> None:
+    value = helper.make_tensor_value_info
+    for lowest, concerns in ((-127, 0), (-128, 1)):
+        graph = helper.make_graph(
+            [helper.make_node("MatMulInteger", ["x", "w"], ["y"])],
+            "g",
+            [value("x", TensorProto.UINT8, [2, 4])],
+            [value("y", TensorProto.INT32, [2, 3])],
+            [numpy_helper.from_array(numpy.full((4, 3), lowest, numpy.int8), "w")],
+        )
+        model = tmp_path / "m.onnx"
+        onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8), str(model))
+        assert len(convert(model, tmp_path / "m.ort", providers=CPU).concerns) == concerns
+
+
 def test_convolutions_that_stayed_in_float_keep_their_form() -> None:
     assert level_for(XNNPACK, quantised=True) is INT8
     assert "ConvActivationFusion" in INT8.without
