@@ -80,6 +80,15 @@ def test_a_newer_core_gets_its_dot_products_from_the_same_library(a53: Place, tm
     assert worst(on(a53, "cortex-a76"), model, samples, exact_outputs(model, samples)) <= probe.tolerance
 
 
+def test_mlas_computes_what_xnnpack_would_take(any_place: Place, tmp_path: Path) -> None:
+    """Among them QLinearConv of int8 with int8, which is reported to be wrong on 32-bit ARM (upstream's issue 16387)."""
+    (probe,) = [probe for probe in INT8_PROBES if "QLinearConv" in probe.operators]
+    model = probe.write(tmp_path / "probe.onnx")
+    samples = samples_for(probe.name, model, {})
+    alone = replace(any_place, providers=("cpu",))
+    assert worst(alone, model, samples, exact_outputs(model, samples)) <= probe.tolerance
+
+
 def lowest_weights(folder: Path) -> Path:
     value = helper.make_tensor_value_info
     return save(
