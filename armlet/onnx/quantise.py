@@ -164,7 +164,8 @@ def _raised(model: Any, opset: int, wanted: int, path: Path) -> Any:
         raise _input(
             path,
             f"was written for opset {opset}, its int8 version needs {wanted}, and onnx cannot convert it: {error}",
-            f"export it again with opset {wanted} or newer" + (", or write per_channel: false" if wanted > 10 else ""),
+            f"export it again with opset {wanted} or newer"
+            + (", or write per_channel: false" if wanted > _OLDEST_OPSET else ""),
         ) from error
 
 
