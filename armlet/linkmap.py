@@ -13,6 +13,7 @@ from collections.abc import Set
 
 # " .text._ZN3fooEv\n   0x000123   0x40 libx.a(y.cpp.o)"; a short name is on the same line.
 _SECTION = re.compile(r"^ (\.[^\s]+)\s+0x[0-9a-f]+\s+0x([0-9a-f]+) (\S.*)$", re.MULTILINE)
+_CODE = re.compile(r"^ \.text(?:\.[^\s]+)?\s+0x([0-9a-f]+)\s+0x([0-9a-f]+) (\S.*)$", re.MULTILINE)
 _BODY = "Linker script and memory map"
 # A further dot marks a copy of the source's own (.isra, .constprop, .part), which nobody shares.
 _FUNCTION = re.compile(r"\.text\.(?:(?:unlikely|hot|startup)\.)?_Z[^.]*")
@@ -37,6 +38,22 @@ def shared(text: str, newer: Set[str]) -> tuple[str, ...]:
         for section, size, owner in _SECTION.findall(linked)
         if int(size, 16) and _file(owner) in newer and _FUNCTION.fullmatch(section) and section in elsewhere
     )
+
+
+def code(text: str) -> list[tuple[int, int, str]]:
+    """Start, size and object's file name of every piece of code in a library, by start.
+
+    Args:
+        text: the map of its link.
+
+    Raises:
+        ValueError: the text is no map of GNU ld.
+    """
+    _, marker, linked = text.partition(_BODY)
+    if not marker:
+        raise ValueError("not a map of GNU ld")
+    found = ((int(start, 16), int(size, 16), _file(owner)) for start, size, owner in _CODE.findall(linked))
+    return sorted(piece for piece in found if piece[1])
 
 
 def _file(owner: str) -> str:

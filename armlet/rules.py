@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 
 from armlet.case import Case, Rule
 from armlet.choosing import floors_told, is_version, old_enough
+from armlet.int8_rules import int8
 from armlet.operator_rules import allow
 from armlet.python_rules import python
 from armlet.spec import unsupported
@@ -124,7 +125,7 @@ def _models(case: Case) -> Iterator[Problem]:
             seen.add(name)
 
 
-RULES: tuple[Rule, ...] = (_cpu, python, _providers, _glibc, _some_operators, _full_allow, _models, allow)
+RULES: tuple[Rule, ...] = (_cpu, python, _providers, _glibc, _some_operators, _full_allow, _models, int8, allow)
 
 
 def check(case: Case) -> list[Problem]:

@@ -19,7 +19,7 @@ from armlet.errors import ArmletError, Kind
 from armlet.events import Note, Sink, silent
 from armlet.files import write_whole
 from armlet.onnx import ortfile
-from armlet.onnx.levels import Level, level_for
+from armlet.onnx.levels import LEVELS, Level, level_of
 from armlet.onnx.libraries import library
 from armlet.onnx.reading import Limits, Shapes, nodes, read
 from armlet.spec.sku import Provider
@@ -27,6 +27,7 @@ from armlet.spec.sku import Provider
 _SILENT = 4
 """Log severity: the exception says it all."""
 _SPATIAL = frozenset({"Conv", "ConvTranspose", "MaxPool", "AveragePool"})
+_LOWEST = -128
 _NEEDS_KNOWN_SHAPES: frozenset[Provider] = frozenset({"xnnpack"})
 """Providers that make their kernels when the model is loaded, from the channels, height and width known then."""
 
@@ -77,10 +78,10 @@ def convert(
             where=str(out),
         )
     source = read(model, shapes=shapes, limits=limits)
-    level = level_for(providers)
+    level = level_of(source, providers)
     data = ortfile.canonical(save_optimised(source, level, save_as="ORT", where=model))
     optimised = library("onnx").load_model_from_string(save_optimised(source, level, save_as="ONNX", where=model))
-    concerns = _concerns(optimised, providers)
+    concerns = _concerns(_in_onnxs_operators(source, optimised, level, model), providers)
     for concern in concerns:
         emit(Note(text=f"{model.name}: {concern}"))
     # What was written anew is read once before anything relies on it.
@@ -172,10 +173,29 @@ def _counted(optimised: Any) -> dict[str, int]:
     return dict(sorted(Counter(names).items()))
 
 
+def _in_onnxs_operators(source: Any, optimised: Any, level: Level, where: Path) -> Any:
+    """The model no further optimised than a provider could take: ONNX infers no shapes behind other operators."""
+    plain = LEVELS["xnnpack"]
+    if level.name == plain.name:
+        return optimised
+    return library("onnx").load_model_from_string(save_optimised(source, plain, save_as="ONNX", where=where))
+
+
 def _concerns(optimised: Any, providers: Sequence[Provider]) -> tuple[str, ...]:
-    if not _NEEDS_KNOWN_SHAPES & set(providers):
+    shapes = () if not _NEEDS_KNOWN_SHAPES & set(providers) else (*_fused_already(optimised), *_free_shapes(optimised))
+    return (*shapes, *_lowest_weights(optimised))
+
+
+def _lowest_weights(optimised: Any) -> tuple[str, ...]:
+    to_array, kind = library("onnx.numpy_helper").to_array, library("onnx").TensorProto.INT8
+    weights = [tensor for tensor in optimised.graph.initializer if tensor.data_type == kind and len(tensor.dims) > 1]
+    count = sum(bool((to_array(tensor) == _LOWEST).any()) for tensor in weights)
+    if not count:
         return ()
-    return (*_fused_already(optimised), *_free_shapes(optimised))
+    return (
+        f"{count} of its int8 weights hold {_LOWEST}: two in a row are too much for ONNX Runtime's kernels on 64-bit "
+        "cores without dot products; quantise it symmetrically, from -127 to 127",
+    )
 
 
 def _fused_already(optimised: Any) -> tuple[str, ...]:

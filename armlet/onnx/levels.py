@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from armlet.spec.sku import Provider
 
@@ -36,9 +36,25 @@ LEVELS: dict[Provider, Level] = {
         without=("NchwcTransformer",),
     ),
 }
+INT8 = Level(
+    name="extended",
+    reason="a convolution between QuantizeLinear and DequantizeLinear becomes QLinearConv only here, and XNNPACK takes "
+    "no other one out of an ORT-format model; what is left to the CPU provider gets its int8 operators as well",
+    without=("ConvActivationFusion", "ConvAddActivationFusion"),
+)
+"""For a quantised model, in place of a lower one: convolutions that stayed in float keep their form all the same."""
 _ORDER = ("basic", "extended", "all")
 
 
-def level_for(providers: Sequence[Provider]) -> Level:
+def level_for(providers: Sequence[Provider], *, quantised: bool = False) -> Level:
     """The level that every provider of a chain bears."""
-    return min((LEVELS[provider] for provider in providers), key=lambda level: _ORDER.index(level.name))
+    levels = (LEVELS[provider] for provider in providers)
+    if quantised:
+        levels = (INT8 if level.name == "basic" else level for level in levels)
+    return min(levels, key=lambda level: _ORDER.index(level.name))
+
+
+def level_of(model: Any, providers: Sequence[Provider]) -> Level:
+    """The level for one ``onnx.ModelProto``."""
+    quantised = any(node.op_type == "QuantizeLinear" for node in model.graph.node)
+    return level_for(providers, quantised=quantised)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from armlet.onnx.convert import save_optimised
-from armlet.onnx.levels import LEVELS, level_for
+from armlet.onnx.levels import INT8, LEVELS, level_of
 from armlet.onnx.libraries import library
 from armlet.onnx.reading import Limits, Shapes, nodes, opsets_of, read
 from armlet.registrations import ONNX_DOMAIN
@@ -34,7 +34,7 @@ def required(
         ArmletError: the model cannot be read or optimised.
     """
     source = read(model, shapes=shapes, limits=limits)
-    levels = (level_for(providers),) if flavor == "minimal" else LEVELS.values()
+    levels = (level_of(source, providers),) if flavor == "minimal" else (*LEVELS.values(), INT8)
     optimised = [
         library("onnx").load_model_from_string(save_optimised(source, level, save_as="ONNX", where=model))
         for level in levels

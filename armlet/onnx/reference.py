@@ -11,8 +11,14 @@ from armlet.onnx.libraries import library
 from armlet.onnx.samples import Sample
 
 
-def reference_outputs(model: Path, samples: Sequence[Sample]) -> tuple[tuple[Any, ...], ...]:
+def reference_outputs(
+    model: Path, samples: Sequence[Sample], *, as_written: bool = False
+) -> tuple[tuple[Any, ...], ...]:
     """Per sample the model's outputs as NumPy arrays, from the ONNX file as it was handed over.
+
+    Args:
+        as_written: nothing is optimised. A quantised model is then computed in float between its QuantizeLinear nodes,
+            which is what ONNX says it means: int8 kernels differ from that, and on x86 from processor to processor.
 
     Raises:
         ArmletError: the model does not take the samples.
@@ -21,6 +27,8 @@ def reference_outputs(model: Path, samples: Sequence[Sample]) -> tuple[tuple[Any
     options = ort.SessionOptions()
     options.log_severity_level = 4
     options.intra_op_num_threads = 1
+    if as_written:
+        options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
     try:
         session = ort.InferenceSession(str(model), options, providers=["CPUExecutionProvider"])
         return tuple(tuple(session.run(None, dict(sample.inputs))) for sample in samples)

@@ -107,6 +107,10 @@ def _random(name: str, model: Path, source: Any) -> tuple[Sample, ...]:
 def _numbers(generator: Any, shape: Any, dtype: Any, name: str, model: Path) -> Any:
     if dtype.kind == "f":
         return generator.standard_normal(shape).astype(dtype)
+    if dtype.kind in "iu" and dtype.itemsize == 1:
+        # Eight bits are a quantised number, which may be any; more are an index, as a rule, and few are safe.
+        bounds = library("numpy").iinfo(dtype)
+        return generator.integers(bounds.min, bounds.max, shape, dtype=dtype, endpoint=True)
     if dtype.kind in "iu":
         return generator.integers(0, 2, shape).astype(dtype)
     if dtype.kind == "b":

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from armlet.providers import PROVIDERS
 from armlet.qemu.trial import Trial
 
-TOLERANCE = 1e-4
-"""Largest difference from x86's results: absolute below 1, relative above."""
+NEAR_FLOAT_DB = 10.0
+"""An int8 model's outputs must stand above their difference from the model of floats by so much: the power of the error
+is a tenth of the signal's. Outputs that have nothing to do with each other have 0 or less."""
 CONVOLUTION_SHARE = 0.9
 """XNNPACK takes every 2-D convolution of floats whose weights are constant and whose sizes are known. A model may have
 a few others; where more than one in ten goes elsewhere, the conversion is what is wrong."""
@@ -26,8 +27,11 @@ class Check:
     hint: str = ""
 
 
-def check_trial(trial: Trial, providers: Sequence[str]) -> tuple[Check, ...]:
-    """All that is asked of a model that was converted for the SKU; ``providers`` as the SKU names them."""
+def check_trial(trial: Trial, providers: Sequence[str], *, kernels_alone: bool = False) -> tuple[Check, ...]:
+    """All that is asked of a model that was converted for the SKU; ``providers`` as the SKU names them.
+
+    With ``kernels_alone``, who ran what is not asked: a probe has layers for several providers.
+    """
     about = f"{trial.model}{' through the wheel' if trial.wheel else '' if trial.with_numpy else ' without NumPy'}"
     if trial.refused:
         hint = "rebuild with the operators it names, or convert the model for this SKU's providers"
@@ -35,8 +39,9 @@ def check_trial(trial: Trial, providers: Sequence[str]) -> tuple[Check, ...]:
     return (
         _agrees(trial, about),
         *_classes(trial, about),
+        *_near_float(trial, about),
         *_providers(trial, about, providers),
-        *_convolutions(trial, about, providers),
+        *(() if kernels_alone else _convolutions(trial, about, providers)),
     )
 
 
@@ -66,8 +71,8 @@ def _agrees(trial: Trial, about: str) -> Check:
     worst = trial.worst_difference
     return Check(
         name=f"{about}: agrees with x86",
-        passed=worst <= TOLERANCE,
-        found=f"largest difference {worst:.2g}, allowed {TOLERANCE:g}",
+        passed=worst <= trial.tolerance,
+        found=f"largest difference {worst:.2g}, allowed {trial.tolerance:g}",
         hint="a kernel computes something else than x86's: run with providers: [cpu] to tell whose",
     )
 
@@ -80,6 +85,19 @@ def _classes(trial: Trial, about: str) -> tuple[Check, ...]:
     found = f"{len(known) - len(wrong)} of {len(known)} samples" + (f"; wrong: {', '.join(wrong)}" if wrong else "")
     hint = "where x86 agrees with the target the samples or the model are wrong, else a kernel is"
     return (Check(name=f"{about}: classifies correctly", passed=not wrong, found=found, hint=hint),)
+
+
+def _near_float(trial: Trial, about: str) -> tuple[Check, ...]:
+    if trial.near_float_db is None:
+        return ()
+    return (
+        Check(
+            name=f"{about}: is near the model of floats",
+            passed=trial.near_float_db >= NEAR_FLOAT_DB,
+            found=f"{trial.near_float_db:.1f} dB above the difference, at least {NEAR_FLOAT_DB:g} asked",
+            hint="where x86 agrees, this model does not bear int8 or its samples do not cover what it is used for",
+        ),
+    )
 
 
 def _providers(trial: Trial, about: str, providers: Sequence[str]) -> tuple[Check, ...]:

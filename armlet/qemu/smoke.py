@@ -8,7 +8,6 @@ import zipfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from armlet import digest, elf, manifest
 from armlet.config import resolve
@@ -16,18 +15,19 @@ from armlet.errors import ArmletError, Kind
 from armlet.events import Note, Sink, silent
 from armlet.files import write_whole
 from armlet.onnx.convert import Converted, convert, keep_onnx
-from armlet.onnx.models import obtain
+from armlet.onnx.int8_probes import INT8_PROBES, exact_outputs
 from armlet.onnx.probes import CLIP_OPERATORS, clip_without_minimum
 from armlet.onnx.reading import Limits, Shapes
 from armlet.onnx.reference import reference_outputs
 from armlet.onnx.samples import Sample, samples_for
+from armlet.onnx.versions import Version, versions
 from armlet.paths import Paths
 from armlet.process import Runner
 from armlet.qemu.checks import Check, check_trial, check_wrong_conversion
 from armlet.qemu.report import SmokeReport
 from armlet.qemu.rootfs import make
 from armlet.qemu.run import Target, demand_model
-from armlet.qemu.trial import LATENCY_RUNS, Place, Trial, attempt
+from armlet.qemu.trial import LATENCY_RUNS, Place, Trial, Wanted, attempt
 from armlet.registrations import ONNX_DOMAIN
 from armlet.spec.runtime import RuntimeManifest
 from armlet.spec.sku import Provider
@@ -37,6 +37,10 @@ MODELS = "models"
 """Folder beside the report: each of the SKU's models as it ran."""
 _LIBRARY = "libonnxruntime.so.1"
 _FUSED = "com.microsoft:FusedConv"
+INT8_TOLERANCE = 0.05
+"""Largest difference of an int8 model's outputs from what its QDQ nodes say. Kernels round each layer's result to one
+of 256 steps, and may do so the other way where it lies in the middle. Of ``text-direction`` one step of a score moves
+the probability of an undecided sample by 0.025, and there are two scores."""
 
 Tried = tuple[Trial, tuple[Check, ...]]
 
@@ -77,14 +81,17 @@ def smoke(paths: Paths, sku: str, emit: Sink = silent, *, runner: Runner | None 
         folder = Path(scratch)
         wheel = _unpacked(runtime.wheel, folder / "wheel")
         bench = _Bench(place=place, manifest=runtime.manifest, wheel=wheel, folder=folder, emit=emit, runner=runner)
-        models = [(model, obtain(model, paths, emit)) for model in resolved.sku.runtime.operators.models]
-        for model, file in models:
-            tried += bench.model(model.name, file, model.inputs)
+        models = [
+            found
+            for model in resolved.sku.runtime.operators.models
+            for found in versions(model, paths, folder / "int8", limits=bench.limits, emit=emit)
+        ]
+        for model in models:
+            tried += bench.model(model)
         if models and runtime.manifest.flavor == "minimal" and runtime.manifest.providers[0] != "cpu":
-            model, file = models[0]
-            tried += bench.wrong_conversion(model.name, file, model.inputs)
-        tried += bench.probe()
-        for model, _ in models:
+            tried += bench.wrong_conversion(models[0])
+        tried += bench.probes()
+        for model in models:
             converted = bench.converted[model.name]
             target = paths.dist(sku) / MODELS / f"{model.name}{converted.path.suffix}"
             write_whole(target, converted.path.read_bytes())
@@ -155,43 +162,65 @@ class _Bench:
     converted: dict[str, Converted] = field(default_factory=dict)
     """Model -> what was tried of it, for the SKU's providers."""
 
-    def model(self, name: str, model: Path, shapes: Shapes) -> Iterator[Tried]:
-        converted = self.converted[name] = self._convert(model, shapes, self.manifest.providers)
-        samples = samples_for(name, model, shapes)
-        reference = reference_outputs(model, samples)
+    @property
+    def limits(self) -> Limits:
+        return Limits(opsets=self.manifest.opsets, onnx_ir_max=self.manifest.onnx_ir_max)
+
+    def model(self, model: Version) -> Iterator[Tried]:
+        converted = self.converted[model.name] = self._convert(model.path, model.shapes, self.manifest.providers)
+        samples = model.samples()
+        wanted = Wanted(outputs=reference_outputs(model.path, samples))
+        if model.quantised:
+            wanted = Wanted(
+                outputs=reference_outputs(model.path, samples, as_written=True),
+                tolerance=INT8_TOLERANCE,
+                floats=reference_outputs(model.of, samples),
+            )
         for with_numpy in (True, False):
             runs = LATENCY_RUNS if with_numpy else 0
-            trial = self._run(name, converted, samples, reference, with_numpy=with_numpy, runs=runs)
+            trial = self._run(model.name, converted, samples, wanted, with_numpy=with_numpy, runs=runs)
             yield trial, check_trial(trial, self.manifest.providers)
         if self.wheel is not None:
-            trial = self._run(name, converted, samples, reference, wheel=self.wheel, runs=LATENCY_RUNS)
+            trial = self._run(model.name, converted, samples, wanted, wheel=self.wheel, runs=LATENCY_RUNS)
             yield trial, check_trial(trial, self.manifest.providers)
 
-    def wrong_conversion(self, name: str, model: Path, shapes: Shapes) -> Iterator[Tried]:
+    def wrong_conversion(self, model: Version) -> Iterator[Tried]:
         """The model as if the CPU provider alone would run it: upstream's default, style Fixed at level all.
 
         Nothing where that changes no convolution.
         """
-        converted = self._convert(model, shapes, ("cpu",))
+        converted = self._convert(model.path, model.shapes, ("cpu",))
         if _FUSED not in converted.operators:
             return
-        samples = samples_for(name, model, shapes)[:1]
-        trial = self._run(f"{name}, converted wrongly", converted, samples, reference_outputs(model, samples), runs=0)
+        samples = model.samples()[:1]
+        wanted = Wanted(outputs=reference_outputs(model.path, samples))
+        trial = self._run(f"{model.name}, converted wrongly", converted, samples, wanted, runs=0)
         yield trial, (check_wrong_conversion(trial, self.manifest.providers),)
 
-    def probe(self) -> Iterator[Tried]:
-        """Convolutions clipped without a lower bound, where the runtime has the operators."""
+    def probes(self) -> Iterator[Tried]:
+        """Small models made to show one behaviour each, where the runtime has their operators."""
+        if self._has(CLIP_OPERATORS):
+            name, file = "clip-without-minimum", clip_without_minimum(self.folder / "clip.onnx")
+            yield from self.model(Version(name=name, path=file, of=file, shapes={}, samples_of=name))
+        for probe in INT8_PROBES:
+            if not self._has(probe.operators):
+                continue
+            file = probe.write(self.folder / f"{probe.name}.onnx")
+            samples = samples_for(probe.name, file, {})
+            wanted = Wanted(outputs=exact_outputs(file, samples), tolerance=probe.tolerance)
+            trial = self._run(probe.name, self._convert(file, {}, self.manifest.providers), samples, wanted, runs=0)
+            yield trial, check_trial(trial, self.manifest.providers, kernels_alone=True)
+
+    def _has(self, operators: frozenset[str]) -> bool:
         known = self.manifest.operators
-        if known is not None and not set(known.get(ONNX_DOMAIN, {})) >= CLIP_OPERATORS:
-            return
-        yield from self.model("clip-without-minimum", clip_without_minimum(self.folder / "clip.onnx"), {})
+        return known is None or set(known.get(ONNX_DOMAIN, {})) >= operators
 
     def _run(
         self,
         name: str,
         converted: Converted,
         samples: Sequence[Sample],
-        reference: Sequence[Sequence[Any]],
+        wanted: Wanted,
         *,
         with_numpy: bool = True,
         wheel: Path | None = None,
@@ -206,7 +235,7 @@ class _Bench:
             name=name,
             conversion=f"for {', '.join(converted.providers)}: {how_far}",
             samples=samples,
-            reference=reference,
+            wanted=wanted,
             with_numpy=with_numpy,
             wheel=wheel,
             runs=runs,
@@ -215,13 +244,12 @@ class _Bench:
         )
 
     def _convert(self, model: Path, shapes: Shapes, providers: Sequence[Provider]) -> Converted:
-        limits = Limits(opsets=self.manifest.opsets, onnx_ir_max=self.manifest.onnx_ir_max)
         out = self.folder / f"{model.stem}-{'-'.join(providers)}"
         if self.manifest.flavor != "minimal":
             as_is = out.with_name(f"{out.name}.onnx")
-            return keep_onnx(model, as_is, providers=providers, shapes=shapes, limits=limits, emit=self.emit)
+            return keep_onnx(model, as_is, providers=providers, shapes=shapes, limits=self.limits, emit=self.emit)
         ort = out.with_name(f"{out.name}.ort")
-        converted = convert(model, ort, providers=providers, shapes=shapes, limits=limits, emit=self.emit)
+        converted = convert(model, ort, providers=providers, shapes=shapes, limits=self.limits, emit=self.emit)
         oldest, newest = self.manifest.ort_format_version
         assert converted.format_version is not None
         if not oldest <= converted.format_version <= newest:

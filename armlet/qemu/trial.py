@@ -13,6 +13,7 @@ from typing import Any
 from armlet.errors import ArmletError, Kind
 from armlet.events import Sink, silent
 from armlet.onnx.libraries import library as python_library
+from armlet.onnx.quantise import signal_to_error
 from armlet.onnx.samples import Sample
 from armlet.process import Runner
 from armlet.qemu.run import Target, run_python
@@ -21,6 +22,8 @@ _REFUSED = 6
 """What the target's script ends with where ONNX Runtime refuses or fails; its report then says why."""
 _ON_TARGET = Path(__file__).parent / "on_target"
 """Modules that run there, and are no part of the device package."""
+TOLERANCE = 1e-4
+"""Largest difference from the reference of a model of floats: absolute below 1, relative above."""
 LATENCY_RUNS = 3
 """Per sample: enough to see the order of magnitude, which is all that an emulator can tell."""
 
@@ -70,6 +73,11 @@ class Trial:
     with_numpy: bool
     wheel: bool = False
     """Through upstream's Python package; else through the device package."""
+    tolerance: float = TOLERANCE
+    """What ``Answer.difference`` may be."""
+    near_float_db: float | None = None
+    """Decibels by which the outputs stand above their difference from the model of floats; None for a model of floats.
+    """
     refused: str = ""
     numpy: str | None = None
     ort_version: str = ""
@@ -104,6 +112,16 @@ class Place:
     """As a SKU names them, by preference."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """What a model should yield: per sample the outputs as NumPy arrays."""
+
+    outputs: Sequence[Sequence[Any]]
+    tolerance: float = TOLERANCE
+    floats: Sequence[Sequence[Any]] | None = None
+    """Those of the model of floats, where this one is its int8 version."""
+
+
 def attempt(
     place: Place,
     model: Path,
@@ -111,14 +129,14 @@ def attempt(
     name: str,
     conversion: str,
     samples: Sequence[Sample],
-    reference: Sequence[Sequence[Any]],
+    wanted: Wanted,
     with_numpy: bool = True,
     wheel: Path | None = None,
     runs: int = LATENCY_RUNS,
     emit: Sink = silent,
     runner: Runner | None = None,
 ) -> Trial:
-    """Runs ``model`` on the target and compares with ``reference``: per sample the outputs as NumPy arrays.
+    """Runs ``model`` on the target and compares with what is wanted.
 
     ``wheel`` is the folder of an unpacked wheel, whose package is then used in place of the device package's binding.
     ``runs`` is how often each sample is run again for the latency; 0 measures none.
@@ -160,7 +178,7 @@ def attempt(
             hint=f"remove {place.target.rootfs}: it is then made anew",
             kind=Kind.TARGET,
         )
-    return replace(_trial(report, name, conversion, samples, reference), wheel=wheel is not None)
+    return replace(_trial(report, name, conversion, samples, wanted), wheel=wheel is not None)
 
 
 def _write_job(folder: Path, place: Place, model: Path, samples: Sequence[Sample], runs: int, *, wheel: bool) -> Path:
@@ -190,13 +208,16 @@ def _trial(
     name: str,
     conversion: str,
     samples: Sequence[Sample],
-    reference: Sequence[Sequence[Any]],
+    wanted: Wanted,
 ) -> Trial:
     latency = report["latency_ms"]
+    outputs = tuple(_arrays(result["outputs"]) for result in report["results"])
     return Trial(
         model=name,
         conversion=conversion,
         with_numpy=report["numpy"] is not None,
+        tolerance=wanted.tolerance,
+        near_float_db=signal_to_error(wanted.floats, outputs) if wanted.floats is not None else None,
         numpy=report["numpy"],
         ort_version=report["ort_version"],
         python=report["python"],
@@ -205,8 +226,8 @@ def _trial(
             Node(name=node["name"], op_type=node["op_type"], provider=node["provider"]) for node in report["nodes"]
         ),
         answers=tuple(
-            _answer(sample, result["outputs"], expected)
-            for sample, result, expected in zip(samples, report["results"], reference, strict=True)
+            _answer(sample, got, expected)
+            for sample, got, expected in zip(samples, outputs, wanted.outputs, strict=True)
         ),
         load_ms=report["load_ms"],
         latency_ms=Latency(**latency) if latency else None,
@@ -214,9 +235,12 @@ def _trial(
     )
 
 
-def _answer(sample: Sample, outputs: list[dict[str, Any]], reference: Sequence[Any]) -> Answer:
+def _arrays(outputs: list[dict[str, Any]]) -> tuple[Any, ...]:
     numpy = python_library("numpy")
-    values = [numpy.asarray(output["values"], dtype=output["dtype"]).reshape(output["shape"]) for output in outputs]
+    return tuple(numpy.asarray(one["values"], dtype=one["dtype"]).reshape(one["shape"]) for one in outputs)
+
+
+def _answer(sample: Sample, values: Sequence[Any], reference: Sequence[Any]) -> Answer:
     first = values[0].ravel()
     chosen = int(first.argmax()) if first.size else -1
     return Answer(

@@ -53,6 +53,20 @@ class WheelMember(Wheel):
     member: RelativePath
 
 
+class Quantise(Spec):
+    """How a model's int8 version is made: in ONNX's QDQ format, from the model's own samples."""
+
+    format: Literal["qdq"] = "qdq"
+    activation: Literal["int8", "uint8"] = "int8"
+    weight: Literal["int8", "uint8"] = "int8"
+    per_channel: bool = True
+    """Whether every output channel's weights have a scale of their own; only for int8 weights."""
+
+
+INT8_SUFFIX = "-int8"
+"""What the name of a model's int8 version ends with."""
+
+
 class Model(Spec):
     """A model the SKU must be able to run: its operators are kept in the build. One of ``path`` and ``wheel``."""
 
@@ -66,6 +80,8 @@ class Model(Spec):
     inputs: dict[str, tuple[Annotated[int, Field(gt=0)], ...]] = Field(default_factory=dict)
     """Input -> the shape it always has. XNNPACK takes a convolution only if its channels, height and width are known
     when the model is loaded, so a free dimension costs the provider."""
+    quantise: Quantise | None = None
+    """Its int8 version is wanted too, as a model of its own named ``<name>-int8``."""
 
 
 class Allow(Spec):

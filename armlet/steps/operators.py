@@ -12,9 +12,11 @@ from typing import Any
 from armlet import digest
 from armlet.config import Resolved
 from armlet.errors import ArmletError, Kind
-from armlet.onnx import models, operators
+from armlet.onnx import operators
 from armlet.onnx.levels import level_for
+from armlet.onnx.quantise import INT8_OPERATORS
 from armlet.onnx.reading import Limits
+from armlet.onnx.versions import versions
 from armlet.registrations import ONNX_DOMAIN
 from armlet.spec.sku import Allow, ElementType
 from armlet.steps.base import Step, Work
@@ -47,6 +49,7 @@ def _facts(resolved: Resolved) -> Mapping[str, Any]:
         "flavor": runtime.flavor,
         "level": asdict(level_for(runtime.providers)),
         "optimiser": version("onnxruntime"),
+        "int8": [version("onnx"), INT8_OPERATORS, asdict(level_for(runtime.providers, quantised=True))],
     }
 
 
@@ -57,14 +60,19 @@ def _run(work: Work) -> None:
     needed: Needed = {}
     for index, model in enumerate(runtime.operators.models):
         with _at(work.resolved.origins.get(f"runtime.operators.models[{index}].name", "")):
-            path = models.obtain(model, work.paths, work.emit)
-            if runtime.operators.types is not None:
-                _demand_types(path, runtime.operators.types, operators.element_types(path, shapes=model.inputs))
-            if runtime.flavor != "full":
-                more = operators.required(
-                    path, providers=runtime.providers, flavor=runtime.flavor, shapes=model.inputs, limits=limits
-                )
-                add(needed, more)
+            for found in versions(model, work.paths, work.scratch / "int8", limits=limits, emit=work.emit):
+                if runtime.operators.types is not None:
+                    kept = runtime.operators.types
+                    _demand_types(found.path, kept, operators.element_types(found.path, shapes=found.shapes))
+                if runtime.flavor != "full":
+                    more = operators.required(
+                        found.path,
+                        providers=runtime.providers,
+                        flavor=runtime.flavor,
+                        shapes=found.shapes,
+                        limits=limits,
+                    )
+                    add(needed, more)
     add(needed, allowed(runtime.operators.allow))
     (work.out / CONFIG).write_text(reduced_config(needed, runtime.operators.types))
     listing = {

@@ -25,6 +25,8 @@ LAYERS: tuple[frozenset[str], ...] = (
             "armlet.elf",
             "armlet.emit",
             "armlet.gates",
+            "armlet.instructions",
+            "armlet.int8_rules",
             "armlet.kernels",
             "armlet.linkmap",
             "armlet.manifest",

@@ -62,6 +62,39 @@ def test_a_clip_without_lower_bound_lets_negative_numbers_through(report: SmokeR
     assert probe.counts() == {"Conv": {XNN: 2}, "Clip": {CPU: 1}, "Transpose": {CPU: 3}}
 
 
+@pytest.mark.parametrize("with_numpy", [True, False])
+def test_the_int8_version_is_right_and_near_the_floats(report: SmokeReport, with_numpy: bool) -> None:
+    int8 = trial(report, "text-direction-int8", with_numpy=with_numpy)
+    known = [answer for answer in int8.answers if answer.expected is not None]
+    assert len(known) == 8
+    assert all(answer.chosen == answer.expected for answer in known)
+    assert max(answer.difference for answer in known) <= 0.01
+    assert int8.near_float_db is not None
+    assert int8.near_float_db >= 20
+
+
+def test_xnnpack_gets_the_int8_convolutions_and_little_is_left_in_float(report: SmokeReport) -> None:
+    counts = trial(report, "text-direction-int8").counts()
+    assert counts["QLinearConv"] == {XNN: 53}
+    assert counts["QLinearAdd"] + counts["QLinearMul"] == {CPU: 52}
+    assert not {"Conv", "Add", "Mul", "Clip"} & counts.keys()
+
+
+def test_products_in_whole_numbers_are_exact(report: SmokeReport) -> None:
+    probe = trial(report, "integer-products")
+    assert probe.worst_difference == 0
+    assert probe.counts()["MatMulInteger"] == {CPU: 3}
+    assert probe.counts()["ConvInteger"] == {CPU: 1}
+
+
+def test_layers_that_round_are_off_by_a_step_at_most(report: SmokeReport) -> None:
+    probe = trial(report, "quantised-layers")
+    assert probe.worst_difference <= 2**-7
+    # XNNPACK leaves to MLAS what mixes unsigned activations and signed weights.
+    assert probe.counts()["QLinearConv"] == {XNN: 4, CPU: 2}
+    assert probe.counts()["QLinearMatMul"] == {CPU: 3}
+
+
 def test_the_report_is_beside_the_artefacts(report: SmokeReport, root: Path) -> None:
     data = json.loads((Paths.of(root).dist(report.sku) / REPORT).read_bytes())
     assert data["passed"] is True

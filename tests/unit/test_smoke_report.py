@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -20,7 +21,7 @@ from armlet.qemu.checks import check_trial, check_wrong_conversion, fallback
 from armlet.qemu.report import EMULATED, SmokeReport
 from armlet.qemu.run import Target, demand_model, run_on_target, run_python
 from armlet.qemu.smoke import find_runtime
-from armlet.qemu.trial import Answer, Latency, Node, Place, Trial, attempt
+from armlet.qemu.trial import Answer, Latency, Node, Place, Trial, Wanted, attempt
 from armlet.spec import runtime as spec
 from armlet.spec.cpu import CPUS
 from armlet.spec.runtime import RuntimeManifest
@@ -74,11 +75,24 @@ def test_a_good_trial_passes() -> None:
         (replace(GOOD, available_providers=(CPU,)), "m: the library has the SKU's providers"),
         (replace(GOOD, nodes=nodes(("Conv", XNN, 8), ("FusedConv", CPU, 2))), "m: convolutions run on xnnpack"),
         (replace(GOOD, with_numpy=False, refused="x"), "m without NumPy: loads and runs"),
+        (replace(GOOD, tolerance=1e-7), "m: agrees with x86"),
+        (replace(GOOD, near_float_db=9.9), "m: is near the model of floats"),
     ],
 )
 def test_each_demand_fails_on_its_own(trial: Trial, name: str) -> None:
     assert failed(trial) == [name]
     assert all(check.hint for check in check_trial(trial, CHAIN) if not check.passed)
+
+
+def test_a_trial_is_judged_by_its_own_tolerance() -> None:
+    loose = replace(GOOD, tolerance=0.1, near_float_db=17.0, answers=(replace(GOOD.answers[0], difference=0.09),))
+    assert failed(loose) == []
+
+
+def test_who_ran_what_is_not_asked_of_a_probe_of_kernels() -> None:
+    probe = replace(GOOD, nodes=nodes(("QLinearConv", CPU, 3)))
+    assert failed(probe) == ["m: convolutions run on xnnpack"]
+    assert all(check.passed for check in check_trial(probe, CHAIN, kernels_alone=True))
 
 
 def test_no_class_is_asked_where_none_is_known() -> None:
@@ -251,7 +265,9 @@ def writes(content: Any, code: int = 0) -> Callable[[Command], Done]:
     return answer
 
 
-def tried(target: Target, answer: Any, reference: Any = ((0.25, 0.75),), *, with_numpy: bool = False) -> Trial:
+def tried(
+    target: Target, answer: Any, reference: Any = ((0.25, 0.75),), *, with_numpy: bool = False, **more: Any
+) -> Trial:
     place = Place(target=target, library=Path("/l.so"), device=Path("/device"), providers=CHAIN)
     sample = Sample(name="s", inputs={"x": numpy.zeros((1, 2), numpy.float32)}, expected=1)
     return attempt(
@@ -260,7 +276,7 @@ def tried(target: Target, answer: Any, reference: Any = ((0.25, 0.75),), *, with
         name="m",
         conversion="c",
         samples=[sample],
-        reference=[[numpy.asarray(reference, numpy.float32)]],
+        wanted=Wanted(outputs=[[numpy.asarray(reference, numpy.float32)]], **more),
         with_numpy=with_numpy,
         runner=FakeRunner({"armlet_runtime.smoke": answer}),
     )
@@ -271,6 +287,14 @@ def test_a_trial_is_read_from_the_targets_report(target: Target) -> None:
     assert trial.answers == (Answer(sample="s", expected=1, chosen=1, score=0.75, difference=0.25),)
     assert trial.counts() == {"Conv": {CPU: 1}}
     assert (trial.latency_ms, trial.with_numpy) == (None, False)
+
+
+def test_a_trial_has_its_own_tolerance_and_its_distance_from_the_model_of_floats(target: Target) -> None:
+    floats = [[numpy.asarray([[0.25, 0.85]])]]
+    trial = tried(target, writes(REPORT), [[0.25, 0.7]], floats=floats, tolerance=0.06)
+    assert trial.tolerance == 0.06
+    assert trial.near_float_db == pytest.approx(10 * math.log10(0.785 / 0.01), abs=1e-4)
+    assert tried(target, writes(REPORT)).near_float_db is None
 
 
 def test_a_trial_with_numpy_that_had_none_is_no_trial(target: Target) -> None:
