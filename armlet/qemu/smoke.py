@@ -23,6 +23,7 @@ from armlet.onnx.reference import reference_outputs
 from armlet.onnx.samples import Sample, samples_for
 from armlet.paths import Paths
 from armlet.process import Runner
+from armlet.providers import PROVIDERS
 from armlet.qemu.checks import Check, check_trial, check_wrong_conversion
 from armlet.qemu.report import SmokeReport
 from armlet.qemu.rootfs import make
@@ -94,6 +95,7 @@ def smoke(paths: Paths, sku: str, emit: Sink = silent, *, runner: Runner | None 
         rootfs=f"Debian {suite} {resolved.toolchain.debian_arch}",
         library=runtime.library.name,
         library_size=runtime.library.stat().st_size,
+        beside={path.name: path.stat().st_size for path in _beside(runtime)},
         trials=tuple(trial for trial, _ in tried),
         checks=tuple(check for _, checks in tried for check in checks),
     )
@@ -134,6 +136,15 @@ def _unpacked(wheel: Path | None, folder: Path) -> Path | None:
     return folder
 
 
+def _beside(runtime: Runtime) -> list[Path]:
+    """Libraries that travel with the main one."""
+    return sorted(
+        path
+        for path in runtime.library.parent.glob("*.so.*")
+        if path != runtime.library and path.is_file() and not path.is_symlink()
+    )
+
+
 def _machine(path: Path) -> str:
     data = path.read_bytes()
     if not elf.is_elf(data):
@@ -170,13 +181,15 @@ class _Bench:
     def wrong_conversion(self, name: str, model: Path, shapes: Shapes) -> Iterator[Tried]:
         """The model as if the CPU provider alone would run it: upstream's default, style Fixed at level all.
 
-        Nothing where that changes no convolution.
+        Wrong for a provider without kernels for fused convolutions. Nothing where that changes no convolution.
         """
         converted = self._convert(model, shapes, ("cpu",))
         if _FUSED not in converted.operators:
             return
         samples = samples_for(name, model, shapes)[:1]
-        trial = self._run(f"{name}, converted wrongly", converted, samples, reference_outputs(model, samples), runs=0)
+        takes_fused = PROVIDERS[self.manifest.providers[0]].takes_fused
+        about = "converted for the CPU provider" if takes_fused else "converted wrongly"
+        trial = self._run(f"{name}, {about}", converted, samples, reference_outputs(model, samples), runs=0)
         yield trial, (check_wrong_conversion(trial, self.manifest.providers),)
 
     def probe(self) -> Iterator[Tried]:
