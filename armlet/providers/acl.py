@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from armlet import mounts
-from armlet.providers.base import CXX_LIBRARIES, KEEPS_EXCEPTIONS, ProviderRow
+from armlet.providers.base import CXX_LIBRARIES, FOREIGN_LIBRARY, ProviderRow
 from armlet.spec.cpu import Cpu
 
 
 def _definitions(_cpu: Cpu) -> Mapping[str, str]:
     return {
         # ACL's configure() throws where a kernel does not fit; the session then fails with its message.
-        **KEEPS_EXCEPTIONS,
+        **FOREIGN_LIBRARY,
         "onnxruntime_USE_ACL": "ON",
         "onnxruntime_ACL_LIBS": mounts.LIBRARIES,
     }

@@ -61,8 +61,11 @@ class ProviderRow:
     """It has a kernel for ``com.microsoft:FusedConv``: a model converted for the CPU provider alone is no mistake."""
 
 
-KEEPS_EXCEPTIONS: Mapping[str, str] = {
+FOREIGN_LIBRARY: Mapping[str, str] = {
+    # What a build without exceptions cannot catch ends the process.
     "onnxruntime_DISABLE_EXCEPTIONS": "OFF",
     "onnxruntime_DISABLE_RTTI": "OFF",
+    # CMake would write the folder that the library was linked from into ours.
+    "CMAKE_SKIP_RPATH": "ON",
 }
-"""For a provider whose library throws: what a build without exceptions cannot catch ends the process."""
+"""Definitions for a provider that links a C++ library of somebody else's."""

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from armlet import mounts
-from armlet.providers.base import CXX_LIBRARIES, KEEPS_EXCEPTIONS, ProviderRow, Sdk
+from armlet.providers.base import CXX_LIBRARIES, FOREIGN_LIBRARY, ProviderRow, Sdk
 from armlet.spec.cpu import Cpu
 
 _DDK = f"{mounts.SDKS}/rknpu-ddk"
 
 
 def _definitions(_cpu: Cpu) -> Mapping[str, str]:
-    return {**KEEPS_EXCEPTIONS, "onnxruntime_USE_RKNPU": "ON", "RKNPU_DDK_PATH": _DDK}
+    return {**FOREIGN_LIBRARY, "onnxruntime_USE_RKNPU": "ON", "RKNPU_DDK_PATH": _DDK}
 
 
 ROW = ProviderRow(

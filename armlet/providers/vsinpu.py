@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from armlet import mounts
-from armlet.providers.base import CXX_LIBRARIES, KEEPS_EXCEPTIONS, ProviderRow, Sdk
+from armlet.providers.base import CXX_LIBRARIES, FOREIGN_LIBRARY, ProviderRow, Sdk
 from armlet.spec.cpu import Cpu
 
 _TIM_VX, _VIVANTE = f"{mounts.SDKS}/tim-vx", f"{mounts.SDKS}/vivante"
@@ -13,7 +13,7 @@ _TIM_VX, _VIVANTE = f"{mounts.SDKS}/tim-vx", f"{mounts.SDKS}/vivante"
 
 def _definitions(_cpu: Cpu) -> Mapping[str, str]:
     return {
-        **KEEPS_EXCEPTIONS,
+        **FOREIGN_LIBRARY,
         "onnxruntime_USE_VSINPU": "ON",
         # What upstream's find_library would answer, were it not for the cross compiler's CMAKE_FIND_ROOT_PATH.
         "TIMVX_LIBRARY": f"{_TIM_VX}/lib/libtim-vx.so",
