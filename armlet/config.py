@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any, TypeVar
 
@@ -14,6 +16,7 @@ from armlet.choosing import choose
 from armlet.paths import Paths
 from armlet.recipes import SKUS, SOURCE_SETS, TOOLCHAINS, Shelf, Table, load_operators, misnamed, operators_file
 from armlet.rules import check
+from armlet.sdks import found as found_sdks
 from armlet.spec.cpu import CPUS, Cpu
 from armlet.spec.sku import Sku
 from armlet.spec.source_set import Component, Only, SourceSet
@@ -40,6 +43,8 @@ class Resolved:
     source_set: SourceSet
     patches: Mapping[str, bytes]
     """Name as in ``Component.patches`` -> content; only those below ``recipes/patches/<version>/``."""
+    sdks: Mapping[str, Path]
+    """Vendors' files by their name -> the folder on this machine."""
     origins: Mapping[str, str]
     """``runtime.flavor`` -> ``recipes/skus/<name>.yaml:7``, or ``default (armlet/spec/sku.py)``; the keys of the
     toolchain, the CPU and the source set begin with ``toolchain.``, ``cpu.`` and ``source_set.``."""
@@ -85,7 +90,8 @@ def resolve_document(paths: Paths, name: str, document: Document) -> Resolved:
     patches: dict[str, bytes] = {}
     if source_set is not None and source_document is not None:
         patches = _patches(paths, source_set, source_document, problems)
-    refuse(problems)
+    sdks, missing = found_sdks(document, paths.root, os.environ)
+    refuse([*problems, *missing])
     assert sku is not None
     assert toolchain is not None
     assert toolchain_document is not None
@@ -99,6 +105,7 @@ def resolve_document(paths: Paths, name: str, document: Document) -> Resolved:
         cpu=cpu,
         source_set=source_set,
         patches=MappingProxyType(patches),
+        sdks=MappingProxyType(sdks),
         origins=MappingProxyType(
             {
                 **_origins(sku, document, "", "armlet/spec/sku.py"),

@@ -68,7 +68,12 @@ def assemble(
             isa=resolved.cpu.march,
             cpu=resolved.cpu.name,
         ),
-        requires=Requires(glibc=glibc, glibcxx=highest(elves, "GLIBCXX_"), kernel=kernel.removesuffix(".0")),
+        requires=Requires(
+            glibc=glibc,
+            glibcxx=highest(elves, "GLIBCXX_"),
+            kernel=kernel.removesuffix(".0"),
+            libraries=tuple(sorted({name for elf in elves for name in elf.needed} - {elf.soname for elf in elves})),
+        ),
         providers=resolved.sku.runtime.providers,
         operators=None if operators is None else {domain: dict(table) for domain, table in operators.items()},
         element_types=resolved.sku.runtime.operators.types,

@@ -5,17 +5,17 @@ The rules look at the document, not at a validated model, so that they speak up 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 from armlet.case import Case, Rule
 from armlet.choosing import floors_told, is_version, old_enough
 from armlet.int8_rules import int8
 from armlet.operator_rules import allow
+from armlet.provider_rules import providers
 from armlet.python_rules import python
 from armlet.spec import unsupported
 from armlet.spec.base import version_key
-from armlet.spec.cpu import CPUS, Arch
-from armlet.spec.sku import BUILDABLE_PROVIDERS
+from armlet.spec.cpu import CPUS
 from armlet.validation import did_you_mean
 from armlet.yamlfile import Problem
 
@@ -34,33 +34,6 @@ def _cpu(case: Case) -> Iterator[Problem]:
             ("cpu",),
             f"{given} is an {cpu.arch} core, and {case.toolchain.name} compiles for {case.toolchain.arch}",
             f"CPUs of this toolchain: {', '.join(known)}",
-        )
-
-
-def _providers(case: Case) -> Iterator[Problem]:
-    given = case.sku.get("runtime", "providers")
-    if not isinstance(given, list):
-        return
-    key = ("runtime", "providers")
-    buildable: Mapping[str, frozenset[Arch]] = {str(name): arches for name, arches in BUILDABLE_PROVIDERS.items()}
-    for index, provider in enumerate(given):
-        if provider in given[:index]:
-            yield case.sku.problem((*key, index), f'"{provider}" is given twice', "keep the first")
-        arches = buildable.get(provider) if isinstance(provider, str) else None
-        if arches is not None and case.toolchain is not None and case.toolchain.arch not in arches:
-            able = [name for name, on in buildable.items() if case.toolchain.arch in on]
-            yield case.sku.problem(
-                (*key, index),
-                f'the provider "{provider}" cannot be built with {case.toolchain.name} yet',
-                f"Armlet knows it, but has no build of its library for this toolchain; available: {', '.join(able)}",
-            )
-    if given and "cpu" not in given:
-        yield case.sku.problem(
-            key, "cpu is missing", "add cpu at the end: it takes the nodes that no other provider takes"
-        )
-    elif "cpu" in given[:-1] and given[-1] != "cpu":
-        yield case.sku.problem(
-            (*key, given.index("cpu")), "cpu must come last", "it takes every node, so nothing after it is ever asked"
         )
 
 
@@ -125,7 +98,7 @@ def _models(case: Case) -> Iterator[Problem]:
             seen.add(name)
 
 
-RULES: tuple[Rule, ...] = (_cpu, python, _providers, _glibc, _some_operators, _full_allow, _models, int8, allow)
+RULES: tuple[Rule, ...] = (_cpu, python, *providers, _glibc, _some_operators, _full_allow, _models, int8, allow)
 
 
 def check(case: Case) -> list[Problem]:

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from armlet.config import Resolved
-from armlet.providers import PROVIDERS
+from armlet.mounts import BUILD as BUILD
+from armlet.mounts import HEADERS as HEADERS
+from armlet.mounts import SDKS
+from armlet.mounts import SOURCES as SOURCES
+from armlet.providers import PROVIDERS, rows
 from armlet.spec.toolchain import Toolchain
 
-# Where the container sees things. They are fixed, so that no machine's own path can reach an artefact.
-SOURCES = "/src"
-BUILD = "/build"
-HEADERS = "/python"
-"""CPython's, for the target."""
 # What debug information and __FILE__ say instead.
 MAPPED = {SOURCES: "/usr/src/armlet", BUILD: "/usr/src/armlet-build"}
 
@@ -65,9 +64,8 @@ MODULE_MAP = "module.map"
 
 _PROCESSORS = {"aarch64": "aarch64", "armhf": "armv7l"}
 
+_OWN_CXX = ("-static-libstdc++", "-static-libgcc")
 _LINK_FLAGS = (
-    "-static-libstdc++",
-    "-static-libgcc",
     "-Wl,--gc-sections",
     "-Wl,--as-needed",
     "-Wl,--build-id=sha1",
@@ -95,7 +93,8 @@ set(CMAKE_FIND_ROOT_PATH_MODE_PACKAGE ONLY)
 
 def compile_flags(resolved: Resolved) -> tuple[str, ...]:
     """Flags of every C, C++ and assembler file."""
-    maps = (f"-ffile-prefix-map={path}={name}" for path, name in MAPPED.items())
+    mapped = {**MAPPED, **({SDKS: "/usr/src/armlet-sdk"} if resolved.sdks else {})}
+    maps = (f"-ffile-prefix-map={path}={name}" for path, name in mapped.items())
     kernels = () if "fp16" in resolved.cpu.features else (NO_HALF_PRECISION,)
     # -g1: function names and line tables are what a crash report needs, at a fraction of full debug information.
     return (*resolved.cpu.flags, *maps, *kernels, "-g1", "-ffunction-sections", "-fdata-sections")
@@ -107,10 +106,18 @@ def protoc(toolchain: Toolchain) -> str:
     return "/usr/local/bin/protoc" if local else "/usr/bin/protoc"
 
 
+def link_flags(resolved: Resolved) -> tuple[str, ...]:
+    """Flags of every link."""
+    # Two C++ runtimes in one process could neither share strings nor catch each other's exceptions.
+    shared = any(row.shared_cxx for row in rows(resolved.sku.runtime.providers))
+    return (*(() if shared else _OWN_CXX), *_LINK_FLAGS)
+
+
 def definitions(resolved: Resolved) -> dict[str, str]:
     """Every cache variable of the configuration, by name."""
     runtime = resolved.sku.runtime
     flags = " ".join(compile_flags(resolved))
+    links = link_flags(resolved)
     providers = {
         name: value
         for provider in runtime.providers
@@ -132,8 +139,8 @@ def definitions(resolved: Resolved) -> dict[str, str]:
         **components,
         "CMAKE_C_FLAGS": flags,
         "CMAKE_CXX_FLAGS": flags,
-        "CMAKE_SHARED_LINKER_FLAGS": " ".join((*_LINK_FLAGS, "-Wl,--no-undefined", f"-Wl,-Map={LIBRARY_MAP}")),
-        "CMAKE_MODULE_LINKER_FLAGS": " ".join((*_LINK_FLAGS, f"-Wl,-Map={MODULE_MAP}")),
+        "CMAKE_SHARED_LINKER_FLAGS": " ".join((*links, "-Wl,--no-undefined", f"-Wl,-Map={LIBRARY_MAP}")),
+        "CMAKE_MODULE_LINKER_FLAGS": " ".join((*links, f"-Wl,-Map={MODULE_MAP}")),
         # GCC before 11 hands this map to the assembler, and not the one above.
         "CMAKE_ASM_FLAGS": " ".join((flags, *(f"-fdebug-prefix-map={path}={name}" for path, name in MAPPED.items()))),
     }

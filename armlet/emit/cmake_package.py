@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from string import Template
 
 FOLDER = "lib/cmake/onnxruntime"
@@ -17,7 +18,7 @@ if(NOT TARGET onnxruntime::onnxruntime)
   add_library(onnxruntime::onnxruntime SHARED IMPORTED)
   set_target_properties(onnxruntime::onnxruntime PROPERTIES
     IMPORTED_LOCATION "$${_onnxruntime_prefix}/$library"
-    IMPORTED_SONAME "$soname"
+    IMPORTED_SONAME "$soname"$beside
     INTERFACE_INCLUDE_DIRECTORIES "$${_onnxruntime_prefix}/include/onnxruntime")
 endif()
 
@@ -44,9 +45,14 @@ endif()
 """)
 
 
-def config(*, library: str, soname: str) -> str:
-    """``onnxruntimeConfig.cmake``; ``library`` is the path of the real file below the runtime's folder."""
-    return _CONFIG.substitute(library=library, soname=soname)
+def config(*, library: str, soname: str, foreign: Sequence[str] = ()) -> str:
+    """``onnxruntimeConfig.cmake``; ``library`` is the path of the real file below the runtime's folder.
+
+    ``foreign`` are those of the libraries that it needs and that lie beside it: a linker has to be told.
+    """
+    paths = ";".join(f"${{_onnxruntime_prefix}}/{path}" for path in foreign)
+    beside = f'\n    IMPORTED_LINK_DEPENDENT_LIBRARIES "{paths}"' if foreign else ""
+    return _CONFIG.substitute(library=library, soname=soname, beside=beside)
 
 
 def version_file(*, version: str, pointer_bytes: int) -> str:

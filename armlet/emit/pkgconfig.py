@@ -6,8 +6,12 @@ PATH = "lib/pkgconfig/libonnxruntime.pc"
 """Where it belongs, below the runtime's folder."""
 
 
-def pkgconfig(*, version: str) -> str:
-    """Relocatable: the prefix is found from where the file lies, so that the folder can be put anywhere."""
+def pkgconfig(*, version: str, foreign: bool = False) -> str:
+    """Relocatable: the prefix is found from where the file lies, so that the folder can be put anywhere.
+
+    ``foreign``: libraries that the main one needs lie beside it, where a linker does not look by itself.
+    """
+    beside = " -Wl,-rpath-link,${libdir}" if foreign else ""
     return f"""\
 prefix=${{pcfiledir}}/../..
 libdir=${{prefix}}/lib
@@ -17,6 +21,6 @@ Name: onnxruntime
 Description: ONNX Runtime, the C API
 URL: https://onnxruntime.ai
 Version: {version}
-Libs: -L${{libdir}} -lonnxruntime
+Libs: -L${{libdir}} -lonnxruntime{beside}
 Cflags: -I${{includedir}}
 """

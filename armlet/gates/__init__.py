@@ -14,7 +14,7 @@ from armlet.errors import ArmletError, Kind
 from armlet.gates import arm32, hardening, shipping, symbols
 from armlet.gates.base import Artefact, Expected, FileFacts, Gate, GateResult, Problem, Verdict
 from armlet.gates.reading import archive, forbidden_prefixes, read_artefact, tarball, tree
-from armlet.providers import PROVIDERS
+from armlet.providers import rows
 
 __all__ = [
     "GATES",
@@ -46,7 +46,8 @@ SUMS = "SHA256SUMS"
 
 GATES: tuple[Gate, ...] = (*shipping.GATES, *arm32.GATES, *hardening.GATES, *symbols.GATES)
 
-# glibc's own libraries (2.34 made most of them empty, older ones did not). libgcc_s and libstdc++ are linked in.
+# glibc's own libraries (2.34 made most of them empty, older ones did not). Whatever else a rootfs must have is in the
+# providers' rows.
 _LIBC = frozenset({"libc.so.6", "libm.so.6", "libdl.so.2", "libpthread.so.0", "librt.so.1"})
 
 _MIB = 1 << 20
@@ -139,16 +140,17 @@ def expected_of(resolved: Resolved) -> Expected:
     """What the gates hold a SKU's artefact against."""
     version = resolved.source_set.version
     loader = shipping.MACHINES[resolved.toolchain.arch].loader
-    exports = chain.from_iterable(PROVIDERS[name].exports for name in resolved.sku.runtime.providers)
+    providers = rows(resolved.sku.runtime.providers)
     return Expected(
         library=f"lib/libonnxruntime.so.{version}",
         soname=f"libonnxruntime.so.{version.split('.')[0]}",
         arch=resolved.toolchain.arch,
-        needed=_LIBC | {loader},
-        exports=frozenset(exports),
+        needed=_LIBC.union({loader}, *(row.rootfs for row in providers)),
+        exports=frozenset(chain.from_iterable(row.exports for row in providers)),
         glibc=resolved.sku.floors.glibc,
-        glibcxx=None,
+        glibcxx=resolved.sku.floors.glibcxx if any(row.shared_cxx for row in providers) else None,
         budget=int(resolved.sku.budgets.library_mib * _MIB),
+        foreign=frozenset(f"lib/{Path(path).name}" for one in resolved.components for path in one.ships),
     )
 
 

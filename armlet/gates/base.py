@@ -43,6 +43,8 @@ class Expected:
     """Bytes the main library may have."""
     from_host: tuple[str, ...] = ()
     """Prefixes of symbols that the program has which opens a module."""
+    foreign: frozenset[str] = frozenset()
+    """Paths of libraries that travel in the package and were linked by somebody else."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

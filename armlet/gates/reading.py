@@ -11,9 +11,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 
 from armlet import digest, elf
-from armlet.emit.cmake import BUILD, SOURCES
 from armlet.errors import ArmletError, Kind
 from armlet.gates.base import Artefact, Expected, FileFacts
+from armlet.mounts import BUILD, SDKS, SOURCES
 
 _SHOWN_LEAKS = 3
 _BLOCK = 1 << 20
@@ -22,7 +22,7 @@ _REST = re.compile(rb"/[\x21-\x7e\x80-\xff]{1,120}|/?(?=\0)")
 _INSIDE_A_PATH = frozenset(string.ascii_letters.encode() + string.digits.encode() + b"_.-/")
 
 # What sources and build tree are called inside the container; the prefix maps turn them into others.
-CONTAINER_PREFIXES = (SOURCES, BUILD)
+CONTAINER_PREFIXES = (SOURCES, BUILD, SDKS)
 # Places that every machine has: a project below them is no secret, and the maps point into /usr.
 _COMMON = ("/", "/usr", "/usr/src", "/opt", "/home", "/var", "/tmp", "/srv", "/mnt", "/etc")
 

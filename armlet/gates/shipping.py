@@ -67,7 +67,11 @@ def _build_paths(artefact: Artefact) -> Verdict:
 
 def _size(artefact: Artefact) -> Verdict:
     size, budget = artefact.library.size, artefact.expected.budget
-    measured = f"{size / _MIB:.2f} MiB (at most {budget / _MIB:.2f})"
+    beside = "".join(
+        f"; {path.rpartition('/')[2]} {artefact.files[path].size / _MIB:.2f} MiB"
+        for path in sorted(artefact.expected.foreign & artefact.files.keys())
+    )
+    measured = f"{size / _MIB:.2f} MiB (at most {budget / _MIB:.2f}){beside}"
     if size <= budget:
         return Verdict(measured=measured)
     problem = Problem(

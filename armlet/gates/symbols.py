@@ -69,8 +69,13 @@ def _glibc(artefact: Artefact) -> Verdict:
 def _glibcxx(artefact: Artefact) -> Verdict:
     floor = artefact.expected.glibcxx
     have = f"the SKU's rootfs has GLIBCXX_{floor}" if floor else "libstdc++ should be linked into it"
+    mends = (
+        "raise floors.glibcxx if the rootfs really has a newer libstdc++, or leave out the provider that shares it"
+        if floor
+        else "link with -static-libstdc++ -static-libgcc"
+    )
     problems = [
-        Problem(what=f"{path}: asks for {symbols}; {have}", hint="link with -static-libstdc++ -static-libgcc")
+        Problem(what=f"{path}: asks for {symbols}; {have}", hint=mends)
         for path, _, symbols in _newer(artefact, "GLIBCXX_", floor)
     ]
     found = highest((elf for _, elf in artefact.elf_files()), "GLIBCXX_")
@@ -147,7 +152,23 @@ def _soname(artefact: Artefact) -> Verdict:
             problems.append(
                 Problem(what=f"{folder}/{name}: is no link to {file}", hint="make the links with the package step")
             )
+    problems += [problem for path in sorted(artefact.expected.foreign) for problem in _foreign_problems(artefact, path)]
     return Verdict(measured=found or "missing", problems=tuple(problems))
+
+
+def _foreign_problems(artefact: Artefact, path: str) -> Iterator[Problem]:
+    folder, _, file = path.rpartition("/")
+    facts = artefact.files.get(path)
+    hint = "check ships: of its component in the source set"
+    if facts is None or facts.elf is None or facts.elf.soname is None:
+        yield Problem(what=f"{path}: is no shared library that can be found by a soname", hint=hint)
+    elif facts.elf.soname not in artefact.library_elf.needed:
+        yield Problem(
+            what=f"{path}: travels in the package, and {artefact.expected.library} does not need it", hint=hint
+        )
+    elif not _leads_to(artefact, folder, facts.elf.soname, file):
+        what = f"{folder}/{facts.elf.soname}: is no link to {file}"
+        yield Problem(what=what, hint="make the links with the package step")
 
 
 def _leads_to(artefact: Artefact, folder: str, name: str, file: str) -> bool:
@@ -173,7 +194,7 @@ GATES: tuple[Gate, ...] = (
     ),
     Gate(
         name="glibcxx",
-        reason="The same for libstdc++, whose release differs between rootfs builders: it is linked in instead.",
+        reason="The same for libstdc++, whose release differs between rootfs builders: it is linked in if it can be.",
         check=_glibcxx,
     ),
     Gate(

@@ -26,9 +26,12 @@ LEVELS: dict[Provider, Level] = {
         "becomes com.microsoft:FusedConv, which only the CPU provider runs",
     ),
     "acl": Level(
-        name="extended",
-        reason="ACL has a kernel for com.microsoft:FusedConv, but none for those that also add a tensor",
+        name="basic",
+        reason="ACL takes ONNX's own operators; beyond this level a convolution that was fused with a Clip, and a Gemm "
+        "with its activation, are left to the CPU provider",
     ),
+    "vsinpu": Level(name="basic", reason="the NPU's compiler takes ONNX's own operators"),
+    "rknpu": Level(name="basic", reason="the NPU's compiler takes ONNX's own operators"),
     "cpu": Level(
         name="all",
         reason="the CPU provider has kernels for all that is fused; only the NCHWc layout stays out: "

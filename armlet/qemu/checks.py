@@ -11,10 +11,9 @@ from armlet.qemu.trial import Trial
 NEAR_FLOAT_DB = 10.0
 """An int8 model's outputs must stand above their difference from the model of floats by so much: the power of the error
 is a tenth of the signal's. Outputs that have nothing to do with each other have 0 or less."""
-CONVOLUTION_SHARE = 0.9
-"""XNNPACK takes every 2-D convolution of floats whose weights are constant and whose sizes are known. A model may have
-a few others; where more than one in ten goes elsewhere, the conversion is what is wrong."""
-CONVOLUTIONS = frozenset({"Conv", "ConvTranspose", "FusedConv", "QLinearConv", "NhwcFusedConv", "ConvInteger"})
+CONVOLUTIONS = frozenset(
+    {"Conv", "ConvInteger", "ConvTranspose", "FusedConv", "NhwcConv", "NhwcFusedConv", "QLinearConv"}
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,17 +46,24 @@ def check_trial(trial: Trial, providers: Sequence[str], *, kernels_alone: bool =
 
 def fallback(trial: Trial, providers: Sequence[str]) -> str | None:
     """A sentence on convolutions that the preferred provider was left out of; None where it has its share."""
-    preferred = PROVIDERS[providers[0]].ort_name
+    row = PROVIDERS[providers[0]]
+    preferred, share = row.ort_name, row.convolution_share or 0.0
     found = [node for node in trial.nodes if node.op_type in CONVOLUTIONS]
     elsewhere = [node for node in found if node.provider != preferred]
-    if len(elsewhere) <= (1 - CONVOLUTION_SHARE) * len(found):
+    if len(elsewhere) <= (1 - share) * len(found):
         return None
     kinds = sorted({f"{node.op_type} on {node.provider}" for node in elsewhere})
     return f"{len(elsewhere)} of {len(found)} convolutions fell back from {preferred}: {', '.join(kinds)}"
 
 
 def check_wrong_conversion(trial: Trial, providers: Sequence[str]) -> Check:
-    """That a model converted for the CPU provider alone is noticed: it falls back and is told, or is refused."""
+    """What is asked of a model converted for the CPU provider alone.
+
+    It must be noticed: it falls back and is told, or is refused. Where the preferred provider runs fused convolutions,
+    it must be right.
+    """
+    if PROVIDERS[providers[0]].takes_fused and not trial.refused:
+        return _agrees(trial, trial.model)
     told = f"refused: {trial.refused}" if trial.refused else fallback(trial, providers)
     return Check(
         name=f"{trial.model}: a wrong conversion is noticed",
@@ -115,15 +121,15 @@ def _providers(trial: Trial, about: str, providers: Sequence[str]) -> tuple[Chec
 
 def _convolutions(trial: Trial, about: str, providers: Sequence[str]) -> tuple[Check, ...]:
     count = sum(node.op_type in CONVOLUTIONS for node in trial.nodes)
-    if providers[0] == "cpu" or not count:
+    share = PROVIDERS[providers[0]].convolution_share
+    if share is None or not count:
         return ()
     told = fallback(trial, providers)
     return (
         Check(
             name=f"{about}: convolutions run on {providers[0]}",
             passed=told is None,
-            found=told
-            or f"{count} convolutions, at least {CONVOLUTION_SHARE:.0%} on {PROVIDERS[providers[0]].ort_name}",
+            found=told or f"{count} convolutions, at least {share:.0%} on {PROVIDERS[providers[0]].ort_name}",
             hint="fix the model's input shapes (inputs: in the SKU), and convert it for this SKU's providers",
         ),
     )

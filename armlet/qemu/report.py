@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -17,13 +17,14 @@ EMULATOR_MEMORY = "of the emulator with the program inside"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SmokeReport:
-    """All that a smoke found. ``library_size`` in bytes."""
+    """All that a smoke found. ``library_size`` in bytes; ``beside`` has those of libraries that travel with it."""
 
     sku: str
     cpu: str
     rootfs: str
     library: str
     library_size: int
+    beside: Mapping[str, int]
     trials: tuple[Trial, ...]
     checks: tuple[Check, ...]
 
@@ -50,7 +51,10 @@ class SmokeReport:
         """The report as plain text, tables and all."""
         head = [
             f"Smoke of {self.sku} as {self.cpu} (QEMU user mode, {self.rootfs})",
-            f"  library  {self.library}, {self.library_size / 2**20:.2f} MiB",
+            *(
+                f"  library  {name}, {size / 2**20:.2f} MiB"
+                for name, size in ((self.library, self.library_size), *self.beside.items())
+            ),
         ]
         blocks = [
             "\n".join(head),

@@ -23,6 +23,7 @@ from armlet.onnx.samples import Sample, samples_for
 from armlet.onnx.versions import Version, versions
 from armlet.paths import Paths
 from armlet.process import Runner
+from armlet.providers import PROVIDERS
 from armlet.qemu.checks import Check, check_trial, check_wrong_conversion
 from armlet.qemu.report import SmokeReport
 from armlet.qemu.rootfs import make
@@ -101,6 +102,7 @@ def smoke(paths: Paths, sku: str, emit: Sink = silent, *, runner: Runner | None 
         rootfs=f"Debian {suite} {resolved.toolchain.debian_arch}",
         library=runtime.library.name,
         library_size=runtime.library.stat().st_size,
+        beside={path.name: path.stat().st_size for path in _beside(runtime)},
         trials=tuple(trial for trial, _ in tried),
         checks=tuple(check for _, checks in tried for check in checks),
     )
@@ -139,6 +141,15 @@ def _unpacked(wheel: Path | None, folder: Path) -> Path | None:
     with zipfile.ZipFile(wheel) as archive:
         archive.extractall(folder)
     return folder
+
+
+def _beside(runtime: Runtime) -> list[Path]:
+    """Libraries that travel with the main one."""
+    return sorted(
+        path
+        for path in runtime.library.parent.glob("*.so.*")
+        if path != runtime.library and path.is_file() and not path.is_symlink()
+    )
 
 
 def _machine(path: Path) -> str:
@@ -187,14 +198,16 @@ class _Bench:
     def wrong_conversion(self, model: Version) -> Iterator[Tried]:
         """The model as if the CPU provider alone would run it: upstream's default, style Fixed at level all.
 
-        Nothing where that changes no convolution.
+        Wrong for a provider without kernels for fused convolutions. Nothing where that changes no convolution.
         """
         converted = self._convert(model.path, model.shapes, ("cpu",))
         if _FUSED not in converted.operators:
             return
         samples = model.samples()[:1]
         wanted = Wanted(outputs=reference_outputs(model.path, samples))
-        trial = self._run(f"{model.name}, converted wrongly", converted, samples, wanted, runs=0)
+        takes_fused = PROVIDERS[self.manifest.providers[0]].takes_fused
+        about = "converted for the CPU provider" if takes_fused else "converted wrongly"
+        trial = self._run(f"{model.name}, {about}", converted, samples, wanted, runs=0)
         yield trial, (check_wrong_conversion(trial, self.manifest.providers),)
 
     def probes(self) -> Iterator[Tried]:

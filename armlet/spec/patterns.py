@@ -39,7 +39,11 @@ NOUNS: Mapping[str, str] = {"providers": "provider", "python": "Python API", "sc
 """Key -> what one of its values is called, where that is not the key itself."""
 
 RETIRED: Mapping[tuple[str, str], str] = {
-    ("providers", name): "the Arm NN provider is retired upstream; use xnnpack (or acl, once it can be built)"
+    (
+        "providers",
+        name,
+    ): "ONNX Runtime 1.21's Arm NN provider calls functions that Arm NN has dropped, and upstream has "
+    "removed it since; use acl, the library that Arm NN itself computes with, or xnnpack"
     for name in ("arm_nn", "armnn", "ArmNN")
 }
 """(key, value) that existed once -> what to write instead."""

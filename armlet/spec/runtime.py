@@ -24,8 +24,11 @@ class Requires(Spec):
 
     glibc: Version
     glibcxx: Version | None
+    """Null: the C++ runtime is linked in."""
     kernel: Version
     """The oldest Linux kernel that the toolchain's libc starts on."""
+    libraries: tuple[str, ...] = ()
+    """Sonames that the ELF files ask for and the package does not bring: the rootfs has to."""
 
 
 class Kernels(Spec):

@@ -12,13 +12,15 @@ from armlet.spec.cpu import Arch
 from armlet.spec.toolchain import Wheel
 
 Flavor = Literal["full", "reduced", "minimal"]
-Provider = Literal["cpu", "xnnpack", "acl"]
+Provider = Literal["cpu", "xnnpack", "acl", "vsinpu", "rknpu"]
 PythonApi = Literal["capi", "wheel"]
 
 BUILDABLE_PROVIDERS: Mapping[Provider, frozenset[Arch]] = {
     "cpu": frozenset({"aarch64", "armhf"}),
     "xnnpack": frozenset({"aarch64", "armhf"}),
-    "acl": frozenset(),
+    "acl": frozenset({"aarch64"}),
+    "vsinpu": frozenset({"aarch64"}),
+    "rknpu": frozenset({"aarch64"}),
 }
 """Provider -> architectures that this version can build it for."""
 
@@ -107,6 +109,8 @@ class RuntimeSpec(Spec):
     python: PythonApi = "capi"
     cpython: Version | None = None
     """``3.11``: the CPython that a wheel is for; null: the one that the toolchain has headers for."""
+    sdks: dict[Name, Line] = Field(default_factory=dict)
+    """Vendors' files by name (docs/providers.md) -> the folder they are in: absolute, or below the project's root."""
     operators: Operators = Operators()
 
 
@@ -114,6 +118,9 @@ class SkuFloors(Spec):
     """What the product's rootfs has; the artefacts may ask for no more."""
 
     glibc: Version
+    glibcxx: Version | None = None
+    """Newest ``GLIBCXX_`` version of the rootfs's libstdc++; only needed where a provider uses that library. Null: the
+    C++ runtime is linked in, nothing is asked of the rootfs's."""
 
 
 class Budgets(Spec):

@@ -19,6 +19,13 @@ class Only(Spec):
     python: PythonApi | None = None
 
 
+class Needs(Spec):
+    """What the libraries that a component ships ask of a rootfs, as ``readelf -V`` has it."""
+
+    glibc: Version
+    glibcxx: Version | None = None
+
+
 class Component(Spec):
     """One upstream archive and how it becomes a source folder.
 
@@ -48,6 +55,9 @@ class Component(Spec):
     """The FetchContent name or variable that hands this folder to ONNX Runtime's CMake."""
     subdir: RelativePath | None = None
     """The part of the folder that is handed over."""
+    ships: tuple[RelativePath, ...] = ()
+    """Shared libraries inside it that travel in the package; each is a file that is called by its full version."""
+    needs: Needs | None = None
     only: Only = Only()
 
     @property

@@ -19,7 +19,7 @@ from armlet.errors import ArmletError, Kind
 from armlet.process import Command
 from armlet.reproducible import EPOCH
 from armlet.spec.cpu import runs_on
-from armlet.steps import image, operators, python_headers
+from armlet.steps import foreign, image, operators, python_headers
 from armlet.steps.base import Step, Work
 from armlet.steps.commands import compile_commands, target_of, targets_of
 from armlet.steps.inside import NINJA_STATUS, run
@@ -85,6 +85,7 @@ def _facts(resolved: Resolved) -> Mapping[str, Any]:
             (path for path in HELPERS.rglob("*") if path.is_file() and path.suffix != ".pyc"), root=HELPERS
         ),
         "epoch": EPOCH,
+        **foreign.facts(resolved),
     }
 
 
@@ -113,12 +114,14 @@ def container(work: Work, build: Path, **environment: str) -> Iterator[Do]:
     work.paths.ccache.mkdir(parents=True, exist_ok=True)
     shutil.copy(work.inputs["operators"] / operators.CONFIG, build / operators.CONFIG)
     (build / "toolchain.cmake").write_text(cmake.toolchain_file(work.resolved))
+    foreign.link_libraries(work.resolved, build)
     info = image.ensure(toolchain=work.resolved.toolchain, paths=work.paths, engine=work.engine, emit=work.emit)
     mounts = [
         Mount(source=work.inputs["sources"], target=cmake.SOURCES, read_only=True),
         Mount(source=HELPERS, target=_HELPERS_INSIDE, read_only=True),
         Mount(source=build, target=cmake.BUILD),
         Mount(source=work.paths.ccache, target="/ccache"),
+        *foreign.mounts_of(work.resolved),
     ]
     if work.resolved.sku.runtime.python == "wheel":
         headers = python_headers.ensure(work.resolved.toolchain, work.paths, emit=work.emit)
@@ -207,6 +210,7 @@ def _environment(work: Work) -> dict[str, str]:
         "NINJA_STATUS": NINJA_STATUS,
         "PYTHONDONTWRITEBYTECODE": "1",
         "SOURCE_DATE_EPOCH": str(EPOCH),
+        **foreign.environment(work.resolved),
     }
 
 

@@ -54,6 +54,7 @@ def _facts(resolved: Resolved) -> Mapping[str, Any]:
             "python": sku.runtime.python,
         },
         "floors": sku.floors.model_dump(mode="json"),
+        "needed": sorted(expected_of(resolved).needed),
         "budgets": sku.budgets.model_dump(mode="json"),
         "cpu": {"name": resolved.cpu.name, "march": resolved.cpu.march},
         "toolchain": resolved.toolchain.model_dump(mode="json", by_alias=True),

@@ -6,6 +6,7 @@ import shutil
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from armlet import elf
 from armlet.config import Resolved
 from armlet.emit import cmake_package, pkgconfig
 from armlet.errors import ArmletError, Kind
@@ -24,7 +25,7 @@ _HEADERS = (
 )
 _INCLUDE = "include/onnxruntime/core"
 
-_LICENCE_NAMES = ("LICENSE*", "LICENCE*", "COPYING*", "NOTICE*", "ThirdPartyNotices*")
+_LICENCE_NAMES = ("LICENSE*", "LICENSES/*", "LICENCE*", "COPYING*", "NOTICE*", "ThirdPartyNotices*")
 # A Debian binary package keeps its licence there.
 _PACKAGED = "usr/share/doc/*/copyright"
 
@@ -38,18 +39,27 @@ def lay_out(resolved: Resolved, *, library: Path, sources: Path, compiler_licenc
         compiler_licence: the terms of the compiler's runtime, parts of which are linked in.
 
     Raises:
-        ArmletError: (BUILD) a header or a component's licence is not among the sources.
+        ArmletError: (BUILD) a header or a component's licence is not among the sources; (GATE) a library that a
+            component ships is damaged.
     """
     expected = expected_of(resolved)
     _copy(library, tree / expected.library)
     folder = tree / expected.library.rpartition("/")[0]
     (folder / expected.soname).symlink_to(Path(expected.library).name)
     (folder / expected.soname.rsplit(".", 1)[0]).symlink_to(expected.soname)
+    foreign = [sources / component.name / path for component in resolved.components for path in component.ships]
+    for file in foreign:
+        _copy(file, folder / file.name)
+        soname = elf.read(file.read_bytes(), name=file.name).soname
+        if soname and soname != file.name:
+            (folder / soname).symlink_to(file.name)
     for header in _headers(sources / "onnxruntime", resolved.sku.runtime.providers):
         _copy(header, tree / "include" / "onnxruntime" / header.name)
     texts = {
-        pkgconfig.PATH: pkgconfig.pkgconfig(version=resolved.source_set.version),
-        cmake_package.CONFIG: cmake_package.config(library=expected.library, soname=expected.soname),
+        pkgconfig.PATH: pkgconfig.pkgconfig(version=resolved.source_set.version, foreign=bool(foreign)),
+        cmake_package.CONFIG: cmake_package.config(
+            library=expected.library, soname=expected.soname, foreign=sorted(expected.foreign)
+        ),
         cmake_package.VERSION: cmake_package.version_file(
             version=resolved.source_set.version, pointer_bytes=MACHINES[resolved.toolchain.arch].bits // 8
         ),

@@ -20,7 +20,7 @@ SETS = {name: SOURCE_SETS.load(PATHS, name) for name in NAMES}
 COMPONENTS = [pytest.param(one, id=f"{name}-{one.name}") for name, made in SETS.items() for one in made.components]
 LICENCES = {"MIT", "Apache-2.0", "BSD-2-Clause", "BSD-3-Clause", "BSL-1.0", "MPL-2.0", "Minpack"}
 """SPDX ids that a product may ship: one more is a decision, not an oversight."""
-VARIABLE = re.compile(r"FETCHCONTENT_SOURCE_DIR_[A-Z0-9_]+|[A-Za-z0-9_]+_(SOURCE_DIR|INCLUDE_DIRS?)")
+VARIABLE = re.compile(r"FETCHCONTENT_SOURCE_DIR_[A-Z0-9_]+|[A-Za-z0-9_]+_(SOURCE_DIR|INCLUDE_DIRS?|HOME)")
 
 
 def own_patches(made: SourceSet) -> set[str]:
@@ -52,7 +52,7 @@ def test_no_two_components_share_a_name_a_file_or_a_cmake_variable(name: str) ->
 
 @pytest.mark.parametrize("component", COMPONENTS)
 def test_a_component_is_handed_over_by_a_cmake_variable(component: Component) -> None:
-    assert (component.cmake is None) == (component.name == "onnxruntime")
+    assert (component.cmake is None) == (component.name == "onnxruntime" or bool(component.ships))
     assert component.cmake is None or VARIABLE.fullmatch(component.cmake)
 
 
@@ -71,6 +71,16 @@ def test_a_component_of_the_pool_has_a_second_place(component: Component) -> Non
 @pytest.mark.parametrize("component", COMPONENTS)
 def test_a_place_tells_the_version(component: Component) -> None:
     assert component.version in component.filename
+
+
+@pytest.mark.parametrize("component", [one for one in COMPONENTS if one.values[0].ships])  # type: ignore[union-attr]
+def test_a_library_that_ships_says_what_it_needs(component: Component) -> None:
+    assert component.needs is not None
+    assert component.only.arch
+    assert component.only.provider
+    for path in component.ships:
+        assert re.fullmatch(r"lib\w+\.so(\.\d+)+", path.rpartition("/")[2]), "called by its full version"
+        assert not component.keep or path in component.keep
 
 
 @pytest.mark.parametrize("name", NAMES)

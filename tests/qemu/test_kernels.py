@@ -81,7 +81,7 @@ def test_a_newer_core_gets_its_dot_products_from_the_same_library(a53: Place, tm
 
 
 def test_mlas_computes_what_xnnpack_would_take(any_place: Place, tmp_path: Path) -> None:
-    """Among them QLinearConv of int8 with int8, wrong on 32-bit ARM without patch 0013 (upstream's issue 16387)."""
+    """Among them QLinearConv of int8 with int8, wrong on 32-bit ARM without patch 0015 (upstream's issue 16387)."""
     (probe,) = [probe for probe in INT8_PROBES if "QLinearConv" in probe.operators]
     model = probe.write(tmp_path / "probe.onnx")
     samples = samples_for(probe.name, model, {})

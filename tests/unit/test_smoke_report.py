@@ -128,6 +128,7 @@ def report(*trials: Trial) -> SmokeReport:
         rootfs="Debian bookworm arm64",
         library="libonnxruntime.so.1.21.0",
         library_size=3 << 20,
+        beside={"libarm_compute.so.43.0.0": 24 << 20},
         trials=trials,
         checks=tuple(check for trial in trials for check in check_trial(trial, CHAIN)),
     )

@@ -73,6 +73,7 @@ LibraryLike = Union[Library, str, "os.PathLike[str]", None]
 
 _loaded: dict[str, Library] = {}
 _loaded_lock = threading.Lock()
+_beside: list[Any] = []
 
 
 def load_library(library: LibraryLike = None) -> Library:
@@ -115,9 +116,30 @@ def _search() -> Library:
     )
 
 
+def _load(path: str) -> Any:
+    """The loaded library. What it needs and the loader does not find is taken from beside it.
+
+    Some providers' libraries travel in the package. Installed in a folder of the system's, the loader finds
+    them there; unpacked anywhere else, it would not, as no file of a package carries a search path.
+    """
+    tried: set[str] = set()
+    while True:
+        try:
+            return ctypes.CDLL(path)
+        except OSError as error:
+            # "<soname>: cannot open shared object file: ...", whatever the language of the rest.
+            name = str(error).partition(":")[0]
+            beside = Path(path).parent / name
+            if "/" not in path or "/" in name or name in tried or not beside.is_file():
+                raise
+            tried.add(name)
+            # The loader knows by soname what is loaded already; the reference keeps it.
+            _beside.append(ctypes.CDLL(str(beside)))
+
+
 def _open(path: str) -> Library:
     try:
-        native = ctypes.CDLL(path)
+        native = _load(path)
         get_base = native.OrtGetApiBase
     except OSError as error:
         reason = str(error) if path in str(error) else f"{path}: {error}"

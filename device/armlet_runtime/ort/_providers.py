@@ -44,13 +44,29 @@ def _append_xnnpack(library: Library, native: int, options: Options) -> None:
 
 
 def _append_acl(library: Library, native: int, options: Options) -> None:
+    fast_math = _flag("enable_fast_math", options.get("enable_fast_math", "0"))
+    _exported(library, "ACL", ctypes.c_bool)(native, fast_math)
+
+
+def _append_npu(name: str) -> Callable[[Library, int, Options], None]:
+    """For a provider whose own function takes nothing but the session's options."""
+
+    def append(library: Library, native: int, _options: Options) -> None:
+        _exported(library, name)(native)
+
+    return append
+
+
+def _exported(library: Library, name: str, *more: Any) -> Callable[..., None]:
+    """The function by which a library built with a provider appends it; ``more`` are types of further arguments."""
+    symbol = f"OrtSessionOptionsAppendExecutionProvider_{name}"
     try:
-        function = library.native.OrtSessionOptionsAppendExecutionProvider_ACL
+        function = getattr(library.native, symbol)
     except AttributeError:
-        raise unsupported("the library does not export OrtSessionOptionsAppendExecutionProvider_ACL") from None
+        raise unsupported(f"the library does not export {symbol}") from None
     function.restype = ctypes.c_void_p
-    function.argtypes = (ctypes.c_void_p, ctypes.c_bool)
-    library.api.checked(function)(native, _flag("enable_fast_math", options.get("enable_fast_math", "0")))
+    function.argtypes = (ctypes.c_void_p, *more)
+    return library.api.checked(function)
 
 
 def _append_cpu(library: Library, native: int, options: Options) -> None:
@@ -60,6 +76,8 @@ def _append_cpu(library: Library, native: int, options: Options) -> None:
 PROVIDERS = {
     "xnnpack": Provider("XnnpackExecutionProvider", (_THREADS,), _append_xnnpack),
     "acl": Provider("ACLExecutionProvider", ("enable_fast_math",), _append_acl),
+    "vsinpu": Provider("VSINPUExecutionProvider", (), _append_npu("VSINPU")),
+    "rknpu": Provider("RknpuExecutionProvider", (), _append_npu("Rknpu")),
     "cpu": Provider("CPUExecutionProvider", (), _append_cpu),
 }
 
@@ -97,16 +115,20 @@ def with_thread_defaults(options: SessionOptions, choices: Sequence[Choice]) -> 
 
     XNNPACK has its own thread pool, which ONNX Runtime's must not compete with: unless the user said
     otherwise, the session gets one thread that does not spin, and XNNPACK as many as the user gave the
-    session, or one per core this process may use.
+    session, or one per core this process may use. Where ACL is asked first, it has most of the work, and its
+    threads are the session's: then XNNPACK gets one.
     """
     if all(choice.provider is not PROVIDERS["xnnpack"] for choice in choices):
         return {}, list(choices)
     settings: dict[str, Any] = {}
-    if not options.assigned(_THREADS):
-        settings[_THREADS] = 1
     if not options.has_session_config_entry(_SPINNING):
         settings[_SPINNING] = "0"
-    threads = str(options.intra_op_num_threads or len(os.sched_getaffinity(0)))
+    if choices[0].provider is PROVIDERS["acl"]:
+        threads = "1"
+    else:
+        threads = str(options.intra_op_num_threads or len(os.sched_getaffinity(0)))
+        if not options.assigned(_THREADS):
+            settings[_THREADS] = 1
     return settings, [
         Choice(choice.provider, {_THREADS: threads, **choice.options})
         if choice.provider is PROVIDERS["xnnpack"]

@@ -32,9 +32,10 @@ class InferenceSession:
 
     With XNNPACK, and unless ``sess_options`` says otherwise, ONNX Runtime's own pool gets one thread that
     does not spin, and XNNPACK's gets ``intra_op_num_threads`` from its provider options, or else from
-    ``sess_options``, or else one per core that this process may use.
+    ``sess_options``, or else one per core that this process may use. Where ACL comes first, which works with
+    ONNX Runtime's pool, that pool is left as it is, and XNNPACK's gets one.
 
-    Threads may share a session (with XNNPACK, ONNX Runtime makes them take turns). It is released by
+    Threads may share a session (with XNNPACK and ACL, ONNX Runtime makes them take turns). It is released by
     :meth:`close`, at the end of a ``with`` block, or when collected; runs that are under way finish first.
 
     Where the model's bytes are used in place (``session.use_ort_model_bytes_directly``), the session keeps

@@ -66,6 +66,47 @@ def test_a_named_library_is_the_only_one_tried(
     assert ort.load_library(named) is named
 
 
+class FakeLoader:
+    """``ctypes.CDLL`` as the dynamic loader is: a library loads once what it needs was loaded."""
+
+    def __init__(self, *, needs: str = "libarm_compute.so.43") -> None:
+        self.needs, self.loaded = needs, list[str]()
+
+    def __call__(self, path: str) -> Any:
+        name = path.rpartition("/")[2]
+        if name.startswith("libonnxruntime") and self.needs not in self.loaded:
+            raise OSError(f"{self.needs}: cannot open shared object file: No such file or directory")
+        self.loaded.append(name)
+        return path
+
+
+def test_what_a_library_needs_is_taken_from_beside_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    loader = FakeLoader()
+    monkeypatch.setattr(ctypes, "CDLL", loader)
+    with pytest.raises(OSError, match="libarm_compute"):
+        _library._load(str(tmp_path / "libonnxruntime.so.1"))
+    (tmp_path / "libarm_compute.so.43").touch()
+    assert _library._load(str(tmp_path / "libonnxruntime.so.1")) == str(tmp_path / "libonnxruntime.so.1")
+    assert loader.loaded == ["libarm_compute.so.43", "libonnxruntime.so.1"]
+
+
+def test_a_file_beside_that_does_not_help_is_tried_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    loader = FakeLoader()
+    monkeypatch.setattr(ctypes, "CDLL", lambda path: loader(path.replace("arm_compute", "other")))
+    (tmp_path / "libarm_compute.so.43").touch()
+    with pytest.raises(OSError, match="libarm_compute"):
+        _library._load(str(tmp_path / "libonnxruntime.so.1"))
+    assert loader.loaded == ["libother.so.43"]
+
+
+def test_a_library_of_the_system_is_left_to_the_loader(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(ctypes, "CDLL", FakeLoader())
+    (tmp_path / "libarm_compute.so.43").touch()
+    with pytest.raises(OSError, match="libarm_compute"):
+        _library._load("libonnxruntime.so.1")
+
+
 def test_another_library(elsewhere: Path) -> None:
     with pytest.raises(ort.LibraryError, match=r"libc\.so\.6 is no ONNX Runtime: it lacks OrtGetApiBase"):
         ort.load_library("libc.so.6")

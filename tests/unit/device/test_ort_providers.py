@@ -31,7 +31,11 @@ def test_cpu_is_always_last() -> None:
 @pytest.mark.parametrize(
     ("providers", "options", "message"),
     [
-        (["xnpack"], None, 'unknown provider "xnpack"; did you mean "xnnpack"? Known: xnnpack, acl, cpu'),
+        (
+            ["xnpack"],
+            None,
+            'unknown provider "xnpack"; did you mean "xnnpack"? Known: xnnpack, acl, vsinpu, rknpu, cpu',
+        ),
         (["CPU", "XNNPACK"], None, "comes after the CPU provider and would never be used"),
         (["XNNPACK", "xnnpack"], None, "XnnpackExecutionProvider is named twice"),
         (["XNNPACK"], [{}, {}], "1 providers and 2 provider_options"),
@@ -59,6 +63,15 @@ def test_threads_go_to_xnnpack() -> None:
     assert plan(options, "XNNPACK") == (quiet, CORES)
     assert plan(options, ("XNNPACK", {"intra_op_num_threads": 3})) == (quiet, "3")
     assert plan(options, "CPU") == plan(options, "ACL") == ({}, "")
+
+
+def test_threads_stay_with_the_session_where_acl_is_asked_first() -> None:
+    options = ort.SessionOptions()
+    for _ in range(2):
+        settings, choices = _providers.with_thread_defaults(options, _providers.choose(["ACL", "XNNPACK"]))
+        assert settings == {SPINNING: "0"}
+        assert [dict(choice.options) for choice in choices] == [{}, {"intra_op_num_threads": "1"}, {}]
+        options.intra_op_num_threads = 4
 
 
 def test_what_the_user_set_stands() -> None:
@@ -119,6 +132,21 @@ def test_calls_for_acl(library: ort.Library, monkeypatch: pytest.MonkeyPatch, te
     chosen = _providers.choose([("ACL", options)])
     _providers.configure(library, 5, ort.SessionOptions(), chosen)
     assert calls == [(5, flag)]
+
+
+@pytest.mark.parametrize(("provider", "symbol"), [("vsinpu", "VSINPU"), ("RknpuExecutionProvider", "Rknpu")])
+def test_calls_for_npus(library: ort.Library, monkeypatch: pytest.MonkeyPatch, provider: str, symbol: str) -> None:
+    calls = []
+
+    def append(native: int) -> Any:
+        calls.append(native)
+        return None
+
+    function = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p)(append)
+    native = type("Native", (), {f"OrtSessionOptionsAppendExecutionProvider_{symbol}": function})
+    monkeypatch.setattr(library, "native", native)
+    _providers.configure(library, 5, ort.SessionOptions(), _providers.choose([provider]))
+    assert calls == [5]
 
 
 def test_acl_options_are_read(library: ort.Library, monkeypatch: pytest.MonkeyPatch) -> None:
