@@ -19,7 +19,7 @@ from armlet.rules import check
 from armlet.sdks import found as found_sdks
 from armlet.spec.cpu import CPUS, Cpu
 from armlet.spec.sku import Sku
-from armlet.spec.source_set import Component, Only, SourceSet
+from armlet.spec.source_set import Acceleration, Component, Only, SourceSet
 from armlet.spec.toolchain import Toolchain
 from armlet.spec.unsupported import refusal
 from armlet.validation import did_you_mean, validate
@@ -53,6 +53,11 @@ class Resolved:
     def components(self) -> tuple[Component, ...]:
         """Those of the source set's components that are part of this SKU's build."""
         return tuple(one for one in self.source_set.components if self._asks_for(one.only))
+
+    @property
+    def acceleration(self) -> Acceleration:
+        """How the sources compile faster for this SKU's flavor."""
+        return self.source_set.acceleration.of(self.sku.runtime.flavor)
 
     def _asks_for(self, only: Only) -> bool:
         runtime = self.sku.runtime

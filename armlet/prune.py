@@ -16,7 +16,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import PurePosixPath
 
 from armlet.spec.cpu import Feature
-from armlet.spec.sku import Flavor
 from armlet.spec.source_set import Skip, Sources
 
 Read = Callable[[str], "str | None"]
@@ -46,7 +45,7 @@ def provider_sources_needed(
     alive: frozenset[str],
     read: Read,
     include_roots: Sequence[str],
-    always: Iterable[str],
+    always: Iterable[Sources],
 ) -> frozenset[str]:
     """The sources of the CPU provider that must be compiled.
 
@@ -55,7 +54,7 @@ def provider_sources_needed(
         known: every operator that the unreduced provider registers.
         alive: the operators whose registrations survive.
         include_roots: folders that ``#include`` is resolved in.
-        always: regular expressions for sources that stay although no header leads to them.
+        always: sources that stay although no header leads to them.
     """
     candidates = frozenset(targets[PROVIDER_TARGET])
     starts = [
@@ -106,13 +105,12 @@ def skipped(
     *,
     alive: frozenset[str],
     features: frozenset[Feature],
-    flavor: Flavor,
 ) -> frozenset[str]:
     """The sources that the version's table leaves out, given the surviving operators and the core's extensions."""
     return frozenset(
         source
         for rule in rules
-        if flavor in rule.flavors and not alive.intersection(rule.unless) and not features.intersection(rule.unless_cpu)
+        if not alive.intersection(rule.unless) and not features.intersection(rule.unless_cpu)
         for target, sources in targets.items()
         if re.fullmatch(rule.targets, target)
         for source in sources
@@ -120,11 +118,6 @@ def skipped(
     )
 
 
-def patterns(rules: Iterable[Sources], flavor: Flavor) -> list[str]:
-    """The regular expressions that hold for a flavor."""
-    return [rule.sources for rule in rules if flavor in rule.flavors]
-
-
-def matches(source: str, patterns: Iterable[str]) -> bool:
-    """Whether one of the regular expressions is found anywhere in a source's path."""
-    return any(re.search(pattern, source) for pattern in patterns)
+def matches(source: str, rules: Iterable[Sources]) -> bool:
+    """Whether one of the rules' regular expressions is found anywhere in a source's path."""
+    return any(re.search(rule.sources, source) for rule in rules)

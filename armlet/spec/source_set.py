@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, TypeVar
 
 from pydantic import Field, StringConstraints, model_validator
 
@@ -72,6 +72,8 @@ class Component(Spec):
         return self
 
 
+_ALL: tuple[Flavor, ...] = ("minimal", "reduced", "full")
+
 Pattern = Annotated[str, StringConstraints(min_length=1)]
 """A regular expression, found anywhere in an absolute path."""
 
@@ -86,7 +88,7 @@ class Skip(Spec):
     """Operators that need these sources: they stay when the SKU keeps one of them."""
     unless_cpu: tuple[Feature, ...] = ()
     """ISA extensions that these sources are for: they stay when the SKU's core has one of them."""
-    flavors: tuple[Flavor, ...] = ("minimal", "reduced", "full")
+    flavors: tuple[Flavor, ...] = _ALL
     """Where nothing refers to them."""
 
 
@@ -94,8 +96,11 @@ class Sources(Spec):
     """Sources that are to be treated differently."""
 
     sources: Pattern
-    flavors: tuple[Flavor, ...] = ("minimal", "reduced", "full")
+    flavors: tuple[Flavor, ...] = _ALL
     """Where they are."""
+
+
+T = TypeVar("T", Sources, Skip)
 
 
 class Acceleration(Spec):
@@ -108,6 +113,14 @@ class Acceleration(Spec):
     """CMake target -> sources compiled together (CMake's unity build)."""
     apart: tuple[Sources, ...] = ()
     """Sources that cannot share a batch."""
+
+    def of(self, flavor: Flavor) -> Acceleration:
+        """The entries that hold for a flavor: a new one for another flavor alone is no reason to compile again."""
+
+        def held(rules: tuple[T, ...]) -> tuple[T, ...]:
+            return tuple(rule.model_copy(update={"flavors": (flavor,)}) for rule in rules if flavor in rule.flavors)
+
+        return Acceleration(keep=held(self.keep), skip=held(self.skip), batches=self.batches, apart=held(self.apart))
 
 
 class SourceSet(Spec):

@@ -80,7 +80,7 @@ def _facts(resolved: Resolved) -> Mapping[str, Any]:
         "revision": REVISION,
         "definitions": cmake.definitions(resolved),
         "toolchain_file": cmake.toolchain_file(resolved),
-        "acceleration": resolved.source_set.acceleration.model_dump(mode="json"),
+        "acceleration": resolved.acceleration.model_dump(mode="json"),
         "helpers": digest.of_files(
             (path for path in HELPERS.rglob("*") if path.is_file() and path.suffix != ".pyc"), root=HELPERS
         ),
@@ -141,10 +141,9 @@ def container(work: Work, build: Path, **environment: str) -> Iterator[Do]:
 def compile_all(work: Work, build: Path, do: Do) -> None:
     """Configures, leaves out what is not needed, compiles and links; what it cost is in ``cost.json``."""
     targets = configure_plainly(work, build, do)
-    hints = work.resolved.source_set.acceleration
+    hints = work.resolved.acceleration
     dropped = _dropped(work, build, targets)
-    alone = prune.patterns(hints.apart, work.resolved.sku.runtime.flavor)
-    apart = [source for sources in targets.values() for source in sources if prune.matches(source, alone)]
+    apart = [source for sources in targets.values() for source in sources if prune.matches(source, hints.apart)]
     _write_lists(build, pruned=dropped, apart=apart)
     do(*_configure(work.resolved, batches=hints.batches))
     do("ccache", "--zero-stats", f"--max-size={_CCACHE_SIZE}")
@@ -170,7 +169,7 @@ def _registered_in(resolved: Resolved) -> str:
 
 def _costs(work: Work, build: Path) -> dict[str, float]:
     """Object file that is not there yet -> CPU seconds it may take."""
-    batches = work.resolved.source_set.acceleration.batches
+    batches = work.resolved.acceleration.batches
     costs: dict[str, float] = {}
     for entry in compile_commands(build):
         target, output = target_of(entry), entry["output"]
@@ -247,8 +246,7 @@ def _refuse_shared_newer_code(work: Work, build: Path, maps: Iterable[Path]) -> 
 
 
 def _dropped(work: Work, build: Path, targets: Mapping[str, list[str]]) -> list[str]:
-    hints = work.resolved.source_set.acceleration
-    flavor, features = work.resolved.sku.runtime.flavor, work.resolved.cpu.features
+    hints = work.resolved.acceleration
     texts: dict[str, str | None] = {}
 
     def read(path: str) -> str | None:
@@ -273,10 +271,10 @@ def _dropped(work: Work, build: Path, targets: Mapping[str, list[str]]) -> list[
         alive=alive,
         read=read,
         include_roots=_INCLUDE_ROOTS,
-        always=prune.patterns(hints.keep, flavor),
+        always=hints.keep,
     )
     unused = frozenset(targets[prune.PROVIDER_TARGET]) - needed
-    return sorted(unused | prune.skipped(targets, hints.skip, alive=alive, features=features, flavor=flavor))
+    return sorted(unused | prune.skipped(targets, hints.skip, alive=alive, features=work.resolved.cpu.features))
 
 
 def _on_host(path: str, build: Path, work: Work) -> Path:

@@ -6,7 +6,7 @@ import pytest
 
 from armlet import prune
 from armlet.spec.cpu import Feature
-from armlet.spec.source_set import Skip, Sources
+from armlet.spec.source_set import Acceleration, Skip, Sources
 
 TREE: Mapping[str, str] = {
     "/t/cpu/conv.cc": '#include "cpu/conv.h"\nONNX_CPU_OPERATOR_KERNEL(\n  Conv, 11, Build(), Conv<float>);',
@@ -44,7 +44,7 @@ def needed(alive: set[str], always: tuple[str, ...] = ()) -> frozenset[str]:
         alive=frozenset(alive),
         read=TREE.get,
         include_roots=("/t", "/public"),
-        always=always,
+        always=[Sources(sources=pattern) for pattern in always],
     )
 
 
@@ -93,17 +93,23 @@ RULES = (
 def test_a_table_leaves_sources_out_unless_an_operator_or_the_core_needs_them(
     alive: set[str], features: set[Feature], left_out: set[str]
 ) -> None:
-    found = prune.skipped(TARGETS, RULES, alive=frozenset(alive), features=frozenset(features), flavor="minimal")
+    found = prune.skipped(TARGETS, RULES, alive=frozenset(alive), features=frozenset(features))
     assert found == left_out
 
 
-def test_a_rule_holds_for_the_flavors_it_names() -> None:
-    rules = (Skip(targets="re2", flavors=("full",)),)
-    assert prune.skipped(TARGETS, rules, alive=frozenset(), features=frozenset(), flavor="full") == {"/re2/re2.cc"}
-    assert prune.skipped(TARGETS, rules, alive=frozenset(), features=frozenset(), flavor="minimal") == frozenset()
-
-
-def test_a_pattern_holds_for_the_flavors_it_names() -> None:
-    rules = (Sources(sources="re2"), Sources(sources="session", flavors=("full",)))
-    assert prune.patterns(rules, "full") == ["re2", "session"]
-    assert prune.patterns(rules, "minimal") == ["re2"]
+def test_entries_hold_for_the_flavors_they_name() -> None:
+    everywhere, elsewhere = Sources(sources="re2"), Sources(sources="session", flavors=("full",))
+    made = Acceleration(
+        keep=(everywhere, elsewhere),
+        apart=(elsewhere,),
+        skip=(Skip(targets="a", flavors=("reduced",)),),
+        batches={"a": 2},
+    )
+    minimal, full = made.of("minimal"), made.of("full")
+    assert [[one.sources for one in hints.keep] for hints in (minimal, full)] == [["re2"], ["re2", "session"]]
+    assert ([one.sources for one in minimal.apart], [one.sources for one in full.apart]) == ([], ["session"])
+    assert (minimal.skip, full.skip) == ((), ())
+    assert [one.targets for one in made.of("reduced").skip] == ["a"]
+    assert minimal.batches == {"a": 2}
+    # What holds for another flavor alone changes nothing here.
+    assert minimal == Acceleration(keep=(everywhere,), batches={"a": 2}).of("minimal")
