@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from armlet.spec.base import version_key
 from armlet.spec.cpu import CPUS, Arch
-from armlet.spec.sku import BUILDABLE_PROVIDERS
 from armlet.spec.toolchain import Toolchain
 from armlet.yamlfile import Document, Problem
 
@@ -14,7 +13,11 @@ _FLOOR = ("floors", "glibc")
 _PROVIDERS = ("runtime", "providers")
 
 
-def choose(sku: Document, toolchains: Iterable[Toolchain]) -> tuple[Toolchain | None, list[Problem]]:
+Builds = Callable[[str, Toolchain], bool]
+"""Whether a provider can be had with a toolchain; one that nobody knows is not refused here."""
+
+
+def choose(sku: Document, toolchains: Iterable[Toolchain], builds: Builds) -> tuple[Toolchain | None, list[Problem]]:
     """The newest toolchain for the SKU's CPU whose glibc is not newer than ``floors.glibc``.
 
     Those that cannot build one of the SKU's providers, or the wheel for its CPython, are passed over. Null and no
@@ -28,7 +31,7 @@ def choose(sku: Document, toolchains: Iterable[Toolchain]) -> tuple[Toolchain | 
     if not fitting:
         return None, [_too_old(sku, cpu.arch, floor, same)]
     able = [one for one in fitting if all(builds(name, one) for name in _providers(sku)) and _has_cpython(sku, one)]
-    if not able and (problems := list(_needing_newer(sku, floor, same, fitting))):
+    if not able and (problems := list(_needing_newer(sku, floor, same, fitting, builds))):
         return None, problems
     return max(able or fitting, key=_newest), []
 
@@ -36,12 +39,6 @@ def choose(sku: Document, toolchains: Iterable[Toolchain]) -> tuple[Toolchain | 
 def old_enough(toolchains: Iterable[Toolchain], floor: str) -> list[Toolchain]:
     """Those whose output a rootfs with glibc ``floor`` runs."""
     return [one for one in toolchains if version_key(one.floors.glibc) <= version_key(floor)]
-
-
-def builds(provider: str, toolchain: Toolchain) -> bool:
-    """Whether the provider can be built with the toolchain; one that nobody knows is not refused here."""
-    arches = {str(name): on for name, on in BUILDABLE_PROVIDERS.items()}.get(provider)
-    return arches is None or toolchain.arch in arches
 
 
 def floors_told(toolchains: Iterable[Toolchain]) -> str:
@@ -77,7 +74,7 @@ def _too_old(sku: Document, arch: Arch, floor: str, same: Sequence[Toolchain]) -
 
 
 def _needing_newer(
-    sku: Document, floor: str, same: Sequence[Toolchain], fitting: Sequence[Toolchain]
+    sku: Document, floor: str, same: Sequence[Toolchain], fitting: Sequence[Toolchain], builds: Builds
 ) -> Iterator[Problem]:
     """A provider that none can build is told by the rule on providers."""
     for index, provider in enumerate(_providers(sku)):

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, TypeVar
 
 from pydantic import BaseModel
 
+from armlet import provider_rules
 from armlet.case import Case
 from armlet.choosing import choose
 from armlet.paths import Paths
@@ -82,15 +84,24 @@ def resolve_document(paths: Paths, name: str, document: Document) -> Resolved:
     """As ``resolve``, of a SKU's document that need not be on disk."""
     sku, problems = validate(Sku, document)
     problems += misnamed(document, name)
-    toolchains, toolchain, toolchain_document = _toolchain(paths, document, problems)
+    inspected = [TOOLCHAINS.inspect(paths, one) for one in TOOLCHAINS.names(paths)]
+    toolchain, toolchain_document = _referred(paths, TOOLCHAINS, document, ("toolchain",), problems)
     source_set, source_document = _referred(paths, SOURCE_SETS, document, ("runtime", "source_set"), problems)
     case = Case(
         sku=document,
         toolchain=toolchain,
         source_set=source_set,
-        toolchains=toolchains,
+        # One that is broken and not asked for is no reason to stop.
+        toolchains=tuple(made for made, _, _ in inspected if made is not None),
         operators=_operators(paths, document, source_set, problems),
     )
+    if document.get("toolchain") is None:
+        # Where a choice is made, each is asked for.
+        problems += [problem for _, _, wrong in inspected for problem in wrong]
+        toolchain, found = choose(document, case.toolchains, partial(provider_rules.builds, case))
+        toolchain_document = next((inner for made, inner, _ in inspected if made and made == toolchain), None)
+        case = replace(case, toolchain=toolchain)
+        problems += found
     problems += check(case)
     patches: dict[str, bytes] = {}
     if source_set is not None and source_document is not None:
@@ -181,23 +192,6 @@ def _referred(
     made, inner, found = shelf.inspect(paths, name)
     problems += found
     return made, inner
-
-
-def _toolchain(
-    paths: Paths, document: Document, problems: list[Problem]
-) -> tuple[tuple[Toolchain, ...], Toolchain | None, Document | None]:
-    """All the toolchains that are sound; the one that the SKU names, else the one its floor chooses; and its file.
-
-    One that is broken and not asked for is no reason to stop; where a choice is made, each is asked for.
-    """
-    inspected = [TOOLCHAINS.inspect(paths, name) for name in TOOLCHAINS.names(paths)]
-    documents = {made.name: inner for made, inner, _ in inspected if made is not None}
-    sound = tuple(made for made, _, _ in inspected if made is not None)
-    if document.get("toolchain") is not None:
-        return (sound, *_referred(paths, TOOLCHAINS, document, ("toolchain",), problems))
-    chosen, found = choose(document, sound)
-    problems += [problem for _, _, wrong in inspected for problem in wrong] + found
-    return sound, chosen, documents[chosen.name] if chosen else None
 
 
 def _operators(paths: Paths, document: Document, source_set: SourceSet | None, problems: list[Problem]) -> Table | None:

@@ -56,6 +56,11 @@ def _buildable(case: Case) -> Iterator[Problem]:
             yield case.sku.problem((*_KEY, place), what, _instead(case, case.toolchain, provider))
 
 
+def builds(case: Case, provider: str, toolchain: Toolchain) -> bool:
+    """Whether a provider can be had with a toolchain: what the choice by the rootfs's glibc goes by."""
+    return provider not in _KNOWN or not _against(case, toolchain, _KNOWN[provider])
+
+
 def _against(case: Case, toolchain: Toolchain, provider: Provider) -> str:
     row = PROVIDERS[provider]
     if toolchain.arch not in BUILDABLE_PROVIDERS[provider]:

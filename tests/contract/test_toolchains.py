@@ -9,10 +9,12 @@ from typing import get_args
 import pytest
 
 from armlet import choosing
+from armlet.config import resolve_document
+from armlet.errors import ArmletError
 from armlet.paths import Paths
 from armlet.recipes import SKUS, TOOLCHAINS
 from armlet.spec.cpu import CPUS, Arch
-from armlet.yamlfile import parse
+from armlet.yamlfile import parse, read
 
 ROOT = Path(__file__).resolve().parents[2]
 PATHS = Paths(root=ROOT, cache=ROOT / "no-cache")
@@ -101,9 +103,24 @@ def test_nothing_else_is_documented() -> None:
 def test_which_one_a_floor_chooses(arch: Arch, floor: str, suite: str | None) -> None:
     cpu = next(name for name, cpu in CPUS.items() if cpu.arch == arch)
     sku = parse(f'cpu: {cpu}\nfloors:\n  glibc: "{floor}"\nruntime:\n  providers: [xnnpack, cpu]\n', file="sku")
-    chosen, problems = choosing.choose(sku, MADE.values())
+    chosen, problems = choosing.choose(sku, MADE.values(), lambda provider, made: True)
     assert (chosen.name if chosen else None) == (f"{arch}-{suite}" if suite else None)
     assert len(problems) == (0 if suite else 1)
+
+
+@pytest.mark.parametrize(("floor", "chosen"), [("2.36", None), ("2.38", None), ("2.41", "aarch64-trixie")])
+def test_the_arm_compute_library_needs_a_newer_rootfs(floor: str, chosen: str | None) -> None:
+    """Debian's build of it is linked against glibc 2.38."""
+    document = read(SKUS.path(PATHS, "vision-a72-acl"), root=ROOT)
+    text = document.text.replace("\ntoolchain: aarch64-trixie\n", "\n").replace('glibc: "2.41"', f'glibc: "{floor}"')
+    sku = parse(text, file="sku")
+    if chosen:
+        assert resolve_document(PATHS, "vision-a72-acl", sku).toolchain.name == chosen
+        return
+    with pytest.raises(ArmletError) as caught:
+        resolve_document(PATHS, "vision-a72-acl", sku)
+    assert f'the provider "acl" cannot be had for a rootfs with glibc {floor}' in str(caught.value)
+    assert "it is built for 2.41 (aarch64-trixie)" in str(caught.value)
 
 
 def test_no_two_toolchains_of_an_architecture_share_a_floor() -> None:

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from armlet import choosing, config
+from armlet import config, provider_rules
+from armlet.case import Case
 from armlet.errors import ArmletError, Kind
 from armlet.spec.toolchain import Toolchain
 from tests.fakes.recipes import FakeProject
@@ -107,10 +108,10 @@ def test_a_broken_toolchain_is_told_before_another_is_chosen_in_its_place(projec
 def only_with(toolchain: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """As if XNNPACK could be built with one toolchain."""
 
-    def builds(provider: str, given: Toolchain) -> bool:
+    def builds(_: Case, provider: str, given: Toolchain) -> bool:
         return provider != "xnnpack" or given.name == toolchain
 
-    monkeypatch.setattr(choosing, "builds", builds)
+    monkeypatch.setattr(provider_rules, "builds", builds)
 
 
 def test_a_toolchain_that_cannot_build_a_provider_is_passed_over(
