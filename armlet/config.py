@@ -114,7 +114,8 @@ def resolve_document(paths: Paths, name: str, document: Document) -> Resolved:
     assert source_set is not None
     assert source_document is not None
     cpu = CPUS[sku.cpu]
-    chosen = {} if sku.toolchain else {"toolchain": f"chosen by floors.glibc ({document.where(_FLOOR)})"}
+    by = "floors.glibc and runtime.cpython" if sku.runtime.cpython else "floors.glibc"
+    chosen = {} if sku.toolchain else {"toolchain": f"chosen by {by} ({document.where(_FLOOR)})"}
     return Resolved(
         sku=sku.model_copy(update={"toolchain": toolchain.name}),
         toolchain=toolchain,

@@ -18,7 +18,7 @@ from armlet.spec.cpu import CPUS
 from armlet.spec.patterns import MEANINGS
 from armlet.spec.unsupported import refusal
 from armlet.validation import did_you_mean
-from armlet.yamlfile import Document, parse, read
+from armlet.yamlfile import Document, Key, parse, read
 
 
 def new_sku(
@@ -32,8 +32,8 @@ def new_sku(
 ) -> Path:
     """Writes ``recipes/skus/<name>.yaml``: a copy of ``like``, comments and all, with other values; returns its path.
 
-    What a comment says of ``like`` alone is left out. With ``glibc`` (the rootfs's) and no ``toolchain``, the new SKU
-    names none: its floor chooses.
+    What a comment says of ``like`` alone is left out. With ``glibc`` (the rootfs's) or a ``cpu`` of another
+    architecture, and no ``toolchain``, the new SKU names none: its floor chooses, and brings its own CPython.
 
     Raises:
         ArmletError: the name is bad or taken, or the new SKU would not be sound; nothing is written then.
@@ -49,8 +49,9 @@ def new_sku(
         raise _flag("glibc", f'"{glibc}" is no version', MEANINGS[VERSION])
     template = read(SKUS.path(paths, like), root=paths.root)
     # Before any change: a mistake of the template's own is told with its file.
-    old = resolve_document(paths, like, template).sku
-    text = template.text
+    resolved = resolve_document(paths, like, template)
+    old, text = resolved.sku, template.text
+    chosen = toolchain is None and (glibc is not None or CPUS[cpu or old.cpu].arch != resolved.toolchain.arch)
     changes = {
         ("name",): name,
         ("description",): f"{name} ({cpu or old.cpu})",
@@ -59,7 +60,14 @@ def new_sku(
         ("floors", "glibc"): glibc,
     }
     edits = [(*template.spans[key], _plain(value)) for key, value in changes.items() if value and key in template.spans]
-    for start, end, value in sorted([*edits, *_toolchain_line(template, toolchain, glibc)], reverse=True):
+    if chosen:
+        edits += _without(template, ("toolchain",))
+    elif toolchain and ("toolchain",) not in template.spans:
+        start = template.start_of_line(("cpu",))
+        edits.append((start, start, f"toolchain: {toolchain}\n"))
+    if chosen or toolchain:
+        edits += _without(template, ("runtime", "cpython"))
+    for start, end, value in sorted(edits, reverse=True):
         text = text[:start] + value + text[end:]
     text = _OF_THE_TEMPLATE.sub("", text).replace(f"--sku {like} ", f"--sku {name} ")
     resolve_document(paths, name, parse(text, file="the new SKU"))
@@ -68,16 +76,12 @@ def new_sku(
     return target
 
 
-def _toolchain_line(template: Document, toolchain: str | None, glibc: str | None) -> list[tuple[int, int, str]]:
-    """(start, end, new text): the line that --toolchain adds where there is none, and that --glibc removes."""
-    named = template.spans.get(("toolchain",))
-    if toolchain and named is None:
-        start = template.start_of_line(("cpu",))
-        return [(start, start, f"toolchain: {toolchain}\n")]
-    if glibc and not toolchain and named is not None:
-        end = template.text.find("\n", named[1]) + 1
-        return [(template.start_of_line(("toolchain",)), end or len(template.text), "")]
-    return []
+def _without(template: Document, key: Key) -> list[tuple[int, int, str]]:
+    """The edit (start, end, new text) that takes a key's line out; none where there is none."""
+    if key not in template.spans:
+        return []
+    end = template.text.find("\n", template.spans[key][1]) + 1
+    return [(template.start_of_line(key), end or len(template.text), "")]
 
 
 _OF_THE_TEMPLATE = re.compile(r"^# (?:This one is |To make your own: ).*\n", re.MULTILINE)

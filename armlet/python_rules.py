@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from armlet.case import Case
+from armlet.choosing import is_version, old_enough
 from armlet.spec.base import version_key
 from armlet.spec.source_set import SourceSet
 from armlet.spec.toolchain import Toolchain
@@ -36,15 +37,17 @@ def python(case: Case) -> Iterator[Problem]:
 
 def _cpython(case: Case, toolchain: Toolchain, source_set: SourceSet, wanted: object) -> Iterator[Problem]:
     key = ("runtime", "cpython" if wanted is not None else "python")
+    floor = case.sku.get("floors", "glibc")
+    fitting = old_enough(case.toolchains, floor) if isinstance(floor, str) and is_version(floor) else case.toolchains
     able = {
         one.name: one.cpython
-        for one in case.toolchains
+        for one in fitting
         if one.arch == toolchain.arch and one.cpython and _has_wheel(source_set, one.cpython)
     }
     others = (
-        "toolchains that can: " + ", ".join(f"{name} ({version})" for name, version in sorted(able.items()))
+        "wheels can be had of: " + ", ".join(f"{name} (CPython {version})" for name, version in sorted(able.items()))
         if able
-        else f"no {toolchain.arch} toolchain can"
+        else f"no {toolchain.arch} toolchain has a wheel for a rootfs with glibc {floor}"
     ) + "; or write python: capi, which serves every CPython from 3.8 on"
     version = wanted if isinstance(wanted, str) else toolchain.cpython
     if version is None or version != toolchain.cpython:

@@ -236,7 +236,7 @@ WHEEL = ("python: capi ", "python: wheel ")
         (
             [FLAVOR, WHEEL],
             "",
-            "aarch64-bookworm has no headers of any CPython: it has none\n hint: no aarch64 toolchain can",
+            "aarch64-bookworm has no headers of any CPython: it has none\n hint: no aarch64 toolchain has",
         ),
         (
             [FLAVOR, WHEEL],
@@ -260,7 +260,7 @@ def test_toolchains_with_headers_are_named(project: FakeProject) -> None:
     project.write("toolchains/aarch64-other.yaml", other)
     project.change(SKU, *FLAVOR)
     project.change(SKU, "python: capi ", 'python: wheel\n  cpython: "3.13" ')
-    assert "toolchains that can: aarch64-bookworm (3.11), aarch64-other (3.13)" in refused(project)
+    assert "wheels can be had of: aarch64-bookworm (CPython 3.11), aarch64-other (CPython 3.13)" in refused(project)
 
 
 def test_full_has_nothing_to_allow(project: FakeProject) -> None:

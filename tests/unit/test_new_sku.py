@@ -45,6 +45,29 @@ def test_a_floor_takes_the_place_of_a_toolchain(project: FakeProject) -> None:
     assert config.resolve(project.paths, "named").toolchain.name == "aarch64-bullseye"
 
 
+def test_another_toolchain_brings_its_own_cpython(project: FakeProject) -> None:
+    project.change(SKU, "flavor: minimal", "flavor: reduced")
+    project.change(SKU, "python: capi ", 'python: wheel\n  cpython: "3.11" ')
+    old = project.text(project.toolchain_file)
+    project.write(
+        "toolchains/aarch64-trixie.yaml",
+        old.replace("bookworm", "trixie").replace("2.36", "2.41").replace("3.11", "3.13"),
+    )
+    for flags in ({"glibc": "2.41"}, {"toolchain": "aarch64-trixie", "glibc": "2.41"}):
+        name = f"new-{len(flags)}"
+        assert "cpython" not in new_sku(project.paths, name, **flags).read_text(encoding="utf-8")
+        assert config.resolve(project.paths, name).toolchain.name == "aarch64-trixie"
+    assert config.resolve(project.paths, "new-1").origins["toolchain"].startswith("chosen by floors.glibc (")
+
+
+def test_a_core_of_another_architecture_leaves_the_toolchain_to_the_floor(project: FakeProject) -> None:
+    old = project.text(project.toolchain_file).replace("aarch64-bookworm", "armhf-bookworm")
+    old = old.replace("arch: aarch64", "arch: armhf").replace("aarch64-linux-gnu", "arm-linux-gnueabihf")
+    project.write("toolchains/armhf-bookworm.yaml", old.replace("arm64", "armhf"))
+    new_sku(project.paths, "small", cpu="cortex-a7")
+    assert config.resolve(project.paths, "small").toolchain.name == "armhf-bookworm"
+
+
 @pytest.mark.parametrize("name", ["1", "1.5", "null", "true"])
 def test_a_new_sku_may_be_named_like_a_number(project: FakeProject, name: str) -> None:
     new_sku(project.paths, name)
@@ -85,6 +108,8 @@ def test_a_new_sku_that_would_not_resolve_is_not_written(project: FakeProject) -
     with pytest.raises(ArmletError, match=r"^the new SKU:\d+: floors\.glibc: no aarch64 toolchain"):
         new_sku(project.paths, "mine", glibc="2.17")
     with pytest.raises(ArmletError, match=r"^the new SKU:\d+: cpu: cortex-a7 is an armhf core"):
+        new_sku(project.paths, "mine", cpu="cortex-a7", toolchain="aarch64-bookworm")
+    with pytest.raises(ArmletError, match=r"^the new SKU:\d+: floors\.glibc: no armhf toolchain"):
         new_sku(project.paths, "mine", cpu="cortex-a7")
     with pytest.raises(ArmletError, match='unknown SKU "demo"'):
         new_sku(project.paths, "mine", like="demo")
