@@ -19,6 +19,7 @@ from armlet.spec.runtime import (
     Requires,
     RuntimeManifest,
     ShippedFile,
+    ShippedWheel,
     SourceSetRef,
     Target,
     ToolchainRef,
@@ -38,6 +39,7 @@ def assemble(
     operators: Mapping[str, Mapping[str, tuple[Kernels, ...]]] | None,
     image: str,
     compiler: str,
+    wheel: Path | None = None,
 ) -> RuntimeManifest:
     """The manifest of an artefact that passed the gates.
 
@@ -47,6 +49,7 @@ def assemble(
         operators: kernels by domain and operator; None for the flavor ``full``.
         image: the toolchain image's digest.
         compiler: what the compiler calls itself.
+        wheel: the Python wheel's file, where there is one.
     """
     elves = [elf for _, elf in artefact.elf_files()]
     glibc = highest(elves, "GLIBC_")
@@ -78,11 +81,17 @@ def assemble(
         operators=None if operators is None else {domain: dict(table) for domain, table in operators.items()},
         element_types=resolved.sku.runtime.operators.types,
         files=tuple(_files(artefact)),
+        wheel=None if wheel is None else _wheel(wheel, resolved.toolchain.cpython),
         source_set=SourceSetRef(
             name=source_set.name, sha256=digest.of_value(source_set.model_dump(mode="json", by_alias=True))
         ),
         toolchain=ToolchainRef(name=resolved.toolchain.name, image=image, compiler=compiler),
     )
+
+
+def _wheel(path: Path, cpython: str | None) -> ShippedWheel:
+    assert cpython is not None, "the rules refuse a wheel where the toolchain has no CPython"
+    return ShippedWheel(filename=path.name, size=path.stat().st_size, sha256=digest.of_file(path), cpython=cpython)
 
 
 def _files(artefact: Artefact) -> Iterable[ShippedFile]:

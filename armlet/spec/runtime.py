@@ -56,6 +56,17 @@ class ShippedFile(Spec):
     build_id: str | None
 
 
+class ShippedWheel(Spec):
+    """Upstream's Python package beside the runtime's own; it holds ONNX Runtime a second time."""
+
+    filename: str
+    """Python, ABI and platform tags included (PEP 427)."""
+    size: int
+    """Bytes."""
+    sha256: Sha256
+    cpython: Version
+
+
 class SourceSetRef(Spec):
     name: Name
     sha256: Sha256
@@ -90,5 +101,6 @@ class RuntimeManifest(Spec):
     element_types: tuple[ElementType, ...] | None = None
     """Kernels that can be reduced were compiled for tensors of these elements only; null: for all."""
     files: tuple[ShippedFile, ...]
+    wheel: ShippedWheel | None = None
     source_set: SourceSetRef
     toolchain: ToolchainRef

@@ -24,7 +24,7 @@ from armlet.steps.archive import write_tarball
 from armlet.steps.base import Step, Work
 from armlet.steps.runtime_tree import lay_out
 
-REVISION = 4
+REVISION = 5
 
 _IN, _SCRATCH = "/in", "/scratch"
 _LIBC = "libc.so.6"
@@ -111,6 +111,7 @@ def _run(work: Work) -> None:
         operators=_operators(resolved, compiled),
         image=info.digest,
         compiler=stripped.compiler,
+        wheel=packed[0] if packed else None,
     )
     text = manifest.render(facts)
     (folder / manifest.FILE).write_text(text, encoding="utf-8")

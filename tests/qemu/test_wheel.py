@@ -11,6 +11,7 @@ import pytest
 
 from armlet import pipeline
 from armlet.config import resolve
+from armlet.digest import of_file
 from armlet.events import silent
 from armlet.manifest import read_manifest
 from armlet.paths import Paths
@@ -82,6 +83,13 @@ def test_the_library_is_not_inside_a_second_time(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         names = archive.namelist()
     assert [name for name in names if ".so" in name] == ["onnxruntime/capi/onnxruntime_pybind11_state.so"]
+
+
+def test_the_manifest_names_the_wheel(wheel: Path) -> None:
+    made = read_manifest(wheel.parent / "runtime.json").wheel
+    assert made is not None
+    assert (made.filename, made.size, made.sha256) == (wheel.name, wheel.stat().st_size, of_file(wheel))
+    assert made.cpython == "3.11"
 
 
 def test_element_types_are_told(report: SmokeReport, root: Path) -> None:
