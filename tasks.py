@@ -91,15 +91,15 @@ def build(
     gates.demand(report.gates)
 
 
-@task(name="gates", positional=["sku"], help={"sku": _SKU})
+@task(name="gates", positional=["sku"], help={"sku": _SKU, "json": _JSON})
 @edge
-def show_gates(_context: Any, sku: str) -> None:
+def show_gates(_context: Any, sku: str, json: bool = False) -> None:
     """Checks again what dist/<sku> holds."""
     from armlet import gates, pipeline
     from armlet.sinks.tables import gates_table
 
     results = pipeline.gates(cli.here(), sku)
-    cli.show(gates_table(results))
+    cli.show_json(results) if json else cli.show(gates_table(results))
     gates.demand(results)
 
 
@@ -112,14 +112,18 @@ def sku_list(_context: Any) -> None:
     cli.show("\n".join(recipes.SKUS.names(cli.here())))
 
 
-@task(name="show", positional=["sku"], help={"sku": _SKU})
+@task(name="show", positional=["sku"], help={"sku": _SKU, "all": "the source set's values too", "json": _JSON})
 @edge
-def sku_show(_context: Any, sku: str) -> None:
-    """Shows everything a SKU comes to, each value with the place it comes from."""
+def sku_show(_context: Any, sku: str, all: bool = False, json: bool = False) -> None:
+    """Shows what a SKU comes to, each value with the place it comes from."""
     from armlet import config
     from armlet.sinks.tables import table
 
-    cli.show(table(("key", "value", "from"), config.describe(config.resolve(cli.here(), sku))))
+    described = config.describe(config.resolve(cli.here(), sku))
+    rows = [row for row in described if all or not row[0].startswith("source_set.")]
+    cli.show_json({key: {"value": value, "from": origin} for key, value, origin in rows}) if json else cli.show(
+        table(("key", "value", "from"), rows)
+    )
 
 
 @task(name="overview", help={"json": _JSON})

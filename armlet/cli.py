@@ -179,9 +179,12 @@ def show(text: str) -> None:
 
 
 def show_json(value: Any) -> None:
-    """Prints a result (a data class, or what JSON knows) for programs."""
-    value = asdict(value) if is_dataclass(value) and not isinstance(value, type) else value
-    show(json.dumps(value, indent=2, sort_keys=True, ensure_ascii=False, default=str))
+    """Prints a result (data classes, or what JSON knows) for programs."""
+    show(json.dumps(value, indent=2, sort_keys=True, ensure_ascii=False, default=_plain))
+
+
+def _plain(value: Any) -> Any:
+    return asdict(value) if is_dataclass(value) and not isinstance(value, type) else str(value)
 
 
 def end(code: int) -> None:
