@@ -44,7 +44,7 @@ class Row:
     checks_failed: int | None
     compile_cpu_seconds: float | None
     compiled: int | None
-    """Objects that were compiled; the others came out of the compiler cache."""
+    """Objects that were compiled; the others came out of the compiler cache. Builds side by side count together."""
     cached: int | None
 
 
