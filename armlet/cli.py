@@ -36,8 +36,11 @@ ROOT = Path(__file__).resolve().parent.parent
 def main(root: str, *words: str) -> NoReturn:
     """Runs Invoke on the project's ``tasks.py``, whatever the current folder is, and ends the process."""
     _open_closed_streams()
-    # A polite end (a CI's time limit, a shutdown) cleans up just as Ctrl-C does.
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    # A polite end (a CI's time limit, a shutdown, a terminal that is closed) cleans up just as Ctrl-C does.
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        # nohup has it ignored, and means it.
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, signal.default_int_handler)
     # --write-pyc: Invoke would otherwise have every start compile our modules anew.
     sys.exit(invoke("--search-root", root, "--write-pyc", *help_first(words)))
 

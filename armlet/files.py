@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import shutil
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -51,3 +52,20 @@ def write_whole(target: Path, data: bytes) -> None:
             raise
     except OSError as error:
         raise host_error(error, target) from error
+
+
+def copy_tree(source: Path, target: Path) -> None:
+    """Copies a folder, links as links, into one that may be there.
+
+    Raises:
+        ArmletError: (HOST) the disk is full or not writable.
+    """
+    shutil.copytree(source, target, symlinks=True, dirs_exist_ok=True, copy_function=_copy)
+
+
+def _copy(source: str, target: str) -> None:
+    try:
+        shutil.copy2(source, target)
+    except OSError as error:
+        # As it is, copytree would collect it, and tell of it as text.
+        raise host_error(OSError(error.errno, error.strerror, target), Path(target)) from error

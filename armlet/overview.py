@@ -10,6 +10,7 @@ from typing import Any
 
 from armlet import gates, manifest, plan
 from armlet.config import Resolved, resolve
+from armlet.errors import ArmletError
 from armlet.paths import Paths
 from armlet.pipeline import STEPS
 from armlet.qemu.smoke import REPORT
@@ -23,38 +24,46 @@ class Row:
     """One SKU. Sizes in bytes; null where nothing was built, or not run in QEMU."""
 
     sku: str
-    toolchain: str
-    cpu: str
-    qemu: str
-    flavor: str
-    providers: tuple[str, ...]
-    python: str
-    current: bool | None
+    problem: str = ""
+    """What is wrong with the SKU or its output, where nothing else can be told."""
+    toolchain: str = ""
+    cpu: str = ""
+    qemu: str = ""
+    flavor: str = ""
+    providers: tuple[str, ...] = ()
+    python: str = ""
+    current: bool | None = None
     """Whether what lies in ``dist`` is what the recipes describe now."""
-    library: int | None
-    package: int | None
+    library: int | None = None
+    package: int | None = None
     """Of the runtime's tarball."""
-    wheel: int | None
-    glibc: str | None
+    wheel: int | None = None
+    glibc: str | None = None
     """The newest that its files ask for."""
-    glibc_floor: str
-    gates_passed: int | None
-    gates_failed: int | None
-    checks_passed: int | None
-    checks_failed: int | None
-    compile_cpu_seconds: float | None
-    compiled: int | None
+    glibc_floor: str = ""
+    gates_passed: int | None = None
+    gates_failed: int | None = None
+    checks_passed: int | None = None
+    checks_failed: int | None = None
+    compile_cpu_seconds: float | None = None
+    compiled: int | None = None
     """Objects that were compiled; the others came out of the compiler cache. Builds side by side count together."""
-    cached: int | None
+    cached: int | None = None
 
 
 def overview(paths: Paths, names: Sequence[str] = ()) -> list[Row]:
     """A row for each SKU (all of them, where none is named), from what the last builds and smokes left.
 
-    Raises:
-        ArmletError: (INPUT) a SKU is not there or not sound.
+    A SKU that is not sound, or whose output is damaged, has a row that says so.
     """
-    return [_row(paths, resolve(paths, name)) for name in names or SKUS.names(paths)]
+    return [_row_or_problem(paths, name) for name in names or SKUS.names(paths)]
+
+
+def _row_or_problem(paths: Paths, name: str) -> Row:
+    try:
+        return _row(paths, resolve(paths, name))
+    except ArmletError as error:
+        return Row(sku=name, problem=str(error))
 
 
 def _row(paths: Paths, resolved: Resolved) -> Row:
@@ -63,8 +72,7 @@ def _row(paths: Paths, resolved: Resolved) -> Row:
     made = manifest.read_manifest(dist / manifest.FILE) if (dist / manifest.FILE).exists() else None
     results = gates.recorded(dist / "gates.json") if made else ()
     cost = _cost(Store(paths.artifacts), planned["compile"])
-    smoke = _json(dist / REPORT)
-    checks = [check["passed"] for check in smoke["checks"]] if smoke else None
+    checks = _checks(dist / REPORT)
     runtime = resolved.sku.runtime
     return Row(
         sku=resolved.sku.name,
@@ -94,15 +102,23 @@ def _row(paths: Paths, resolved: Resolved) -> Row:
 
 def _cost(store: Store, step: str) -> dict[str, Any]:
     output = store.find(step)
-    return (_json(output / COST) or {}) if output else {}
+    found = _json(output / COST) if output else None
+    return found if isinstance(found, dict) else {}
 
 
-def _json(path: Path) -> dict[str, Any] | None:
+def _checks(path: Path) -> list[bool] | None:
+    """Whether each check of a smoke passed; null where there was none, or its report is damaged."""
     try:
-        found: dict[str, Any] = json.loads(path.read_bytes())
-    except (OSError, ValueError):
+        return [bool(check["passed"]) for check in _json(path)["checks"]]
+    except (KeyError, TypeError, IndexError):
         return None
-    return found
+
+
+def _json(path: Path) -> Any:
+    try:
+        return json.loads(path.read_bytes())
+    except (OSError, ValueError, RecursionError):
+        return None
 
 
 def _size(path: Path) -> int | None:
@@ -111,6 +127,8 @@ def _size(path: Path) -> int | None:
 
 def cells(row: Row) -> tuple[str, ...]:
     """The row as text, in the order of ``HEAD``."""
+    if row.problem:
+        return (row.sku, *("-" for _ in HEAD[2:]), row.problem.partition("\n")[0])
     return (
         row.sku,
         row.toolchain,

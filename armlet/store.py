@@ -14,7 +14,7 @@ from pathlib import Path
 
 from armlet.errors import host_error, is_host_error
 from armlet.events import Sink
-from armlet.files import alone, write_whole
+from armlet.files import alone, copy_tree, write_whole
 
 _STAGING = ".staging-"
 _LONGEST_STEP_SECONDS = 24 * 3600
@@ -137,14 +137,6 @@ def remove_tree(folder: Path) -> None:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _copy(source: str, target: str) -> None:
-    try:
-        shutil.copy2(source, target)
-    except OSError as error:
-        # As it is, copytree would collect it, and tell of it as text.
-        raise host_error(OSError(error.errno, error.strerror, target), Path(target)) from error
-
-
 def replace_tree(source: Path, target: Path) -> None:
     """Puts a copy of ``source`` at ``target``: a reader sees the old folder, for a moment none, or the new one.
 
@@ -160,7 +152,7 @@ def replace_tree(source: Path, target: Path) -> None:
         staging = Path(tempfile.mkdtemp(prefix=mark, dir=target.parent))
         staging.chmod(0o755)
         try:
-            shutil.copytree(source, staging, symlinks=True, dirs_exist_ok=True, copy_function=_copy)
+            copy_tree(source, staging)
             retired = Path(tempfile.mkdtemp(prefix=mark, dir=target.parent))
             if target.exists():
                 target.rename(retired / target.name)

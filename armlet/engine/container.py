@@ -148,14 +148,14 @@ class Lines:
 
 @contextmanager
 def interrupts_wait() -> Iterator[None]:
-    """Holds Ctrl-C and SIGTERM back until the block ends: making or removing a container is all or nothing."""
+    """Holds Ctrl-C, SIGTERM and SIGHUP back until the block ends: making or removing a container is all or nothing."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
     held: list[int] = []
     old: dict[int, Any] = {
         number: signal.signal(number, lambda received, _frame: held.append(received))
-        for number in (signal.SIGINT, signal.SIGTERM)
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
     }
     try:
         yield

@@ -124,9 +124,9 @@ def recorded(path: Path) -> tuple[GateResult, ...]:
         )
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise ArmletError(
-            f"the gates' answers cannot be read: {error}",
+            "the gates' answers cannot be read" + (f": {error}" if isinstance(error, OSError) else ": it is damaged"),
             where=str(path),
-            hint="build the SKU again: ./inv build --sku <name>",
+            hint=f"build it again, which mends it: ./inv build --sku {path.parent.name}",
             kind=Kind.INPUT,
         ) from error
 
@@ -166,7 +166,9 @@ def wheel_expected_of(resolved: Resolved) -> Expected:
 
 
 def demand_intact(dist: Path) -> None:
-    """Checks that every file of ``SHA256SUMS`` is as the build wrote it; nothing where nothing was built.
+    """Checks that the files of ``SHA256SUMS`` are all there is, and as the build wrote them; nothing where nothing was.
+
+    What the smoke adds is not the build's.
 
     Raises:
         ArmletError: (GATE) it names the files that are gone or changed.
@@ -177,6 +179,9 @@ def demand_intact(dist: Path) -> None:
     try:
         wanted = [line.split("  ", 1) for line in sums.read_text(encoding="utf-8").splitlines()]
         wrong = [name for sha256, name in wanted if not (dist / name).is_file() or of_file(dist / name) != sha256]
+        listed = {name for _, name in wanted}
+        wrong += sorted(path.name for path in dist.glob("*.whl") if path.name not in listed)
+        wrong += [] if listed else [SUMS]
     except (OSError, ValueError):
         wrong = [SUMS]
     if wrong:
@@ -209,10 +214,16 @@ def evaluate(dist: Path, resolved: Resolved, *, private: Sequence[Path] = ()) ->
         )
     debug_files = tuple(tarball(debug)) if debug.is_file() else ()
     forbidden = forbidden_prefixes(*private)
+    wheels = sorted(dist.glob("*.whl"))
+    if not wheels and resolved.sku.runtime.python == "wheel":
+        raise ArmletError(
+            f"the wheel of {resolved.sku.name} is missing",
+            where=str(dist),
+            hint=f"build it again, which mends it: ./inv build --sku {resolved.sku.name}",
+            kind=Kind.GATE,
+        )
     of_wheels = tuple(
-        result
-        for wheel in sorted(dist.glob("*.whl"))
-        for result in judge_wheel(resolved, wheel, debug_files, forbidden=forbidden)
+        result for wheel in wheels for result in judge_wheel(resolved, wheel, debug_files, forbidden=forbidden)
     )
 
     def judged(files: Mapping[str, bytes | str]) -> tuple[GateResult, ...]:

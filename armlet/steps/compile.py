@@ -16,6 +16,7 @@ from armlet.config import Resolved
 from armlet.emit import cmake
 from armlet.engine import Mount
 from armlet.errors import ArmletError, Kind
+from armlet.files import copy_tree
 from armlet.process import Command
 from armlet.reproducible import EPOCH
 from armlet.spec.cpu import runs_on
@@ -99,7 +100,7 @@ def _run(work: Work) -> None:
     for path in (build / library, *maps):
         shutil.copy(path, work.out / path.name)
     if (build / PYTHON_TREE).exists():
-        shutil.copytree(build / PYTHON_TREE, work.out / PYTHON_TREE)
+        copy_tree(build / PYTHON_TREE, work.out / PYTHON_TREE)
     for file in registrations.SOURCES:
         target = work.out / REGISTERED / PurePosixPath(file).name
         target.parent.mkdir(exist_ok=True)

@@ -154,10 +154,16 @@ def _doing(runner: Runner, folder: str) -> Callable[..., tuple[str, ...]]:
 
     def do(*argv: str) -> tuple[str, ...]:
         env = {"SOURCE_DATE_EPOCH": str(EPOCH), "PYTHONDONTWRITEBYTECODE": "1"}
-        command = Command(argv=argv, env=env, cwd=PurePosixPath(folder))
+        command = Command(argv=argv, env=env, cwd=PurePosixPath(folder), explain=_explain)
         return checked(runner, command, what="cannot pack the library", kind=Kind.BUILD).tail
 
     return do
+
+
+def _explain(_code: int, tail: tuple[str, ...]) -> str:
+    # What to run again is in a container that is gone.
+    last = next((line.strip() for line in reversed(tail) if line.strip()), "nothing")
+    return f"it said: {last}; the step runs again with the next build, and -v shows all of it"
 
 
 def _split(do: Callable[..., object], triple: str, path: str) -> str:

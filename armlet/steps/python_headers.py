@@ -8,6 +8,7 @@ from pathlib import Path
 
 from armlet.errors import ArmletError, Kind, host_error
 from armlet.events import Sink, silent
+from armlet.files import copy_tree
 from armlet.paths import Paths
 from armlet.process import Runner
 from armlet.qemu import rootfs
@@ -42,7 +43,7 @@ def ensure(toolchain: Toolchain, paths: Paths, *, emit: Sink = silent, runner: R
     try:
         with tempfile.TemporaryDirectory(dir=paths.images, prefix=f".{target.name}-") as staging:
             made = Path(staging, "include")
-            shutil.copytree(include / version, made)
+            copy_tree(include / version, made)
             # Debian's own only leads to the one of the architecture, by a path below /usr/include.
             shutil.copyfile(include / rootfs.FOLDERS[arch] / version / "pyconfig.h", made / "pyconfig.h")
             made.rename(target)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 
 from armlet import elf
 from armlet.config import Resolved
 from armlet.emit import cmake
+from armlet.files import copy_tree
 from armlet.gates import MODULE
 from armlet.gates.symbols import highest
 
@@ -45,7 +45,7 @@ def pack(
     Returns:
         The wheel, and its module's debug file.
     """
-    shutil.copytree(compiled / _PACKAGE, scratch / _PACKAGE)
+    copy_tree(compiled / _PACKAGE, scratch / _PACKAGE)
     # The module has all of it inside, and no provider is in a library of its own.
     for library in (scratch / MODULE).parent.glob("libonnxruntime*.so*"):
         library.unlink()

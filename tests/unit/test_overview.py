@@ -83,3 +83,22 @@ def test_what_other_recipes_made_is_not_current(paths: Paths) -> None:
     (row,) = overview.overview(paths, [SKU])
     assert row.current is False
     assert row.compile_cpu_seconds is None
+
+
+@pytest.mark.parametrize("text", ['{"a": 1}', "[1]", "3", '{"checks": null}', '{"checks": [{}]}', "[" * 100_000, "{"])
+def test_a_damaged_smoke_is_none(paths: Paths, text: str) -> None:
+    dist = build(paths, ids(paths)["package"])
+    (dist / "smoke.json").write_text(text)
+    (row,) = overview.overview(paths)
+    assert (row.checks_passed, row.gates_passed) == (None, 1)
+
+
+def test_one_bad_sku_does_not_hide_the_others(paths: Paths) -> None:
+    good = (paths.root / FakeProject.sku_file).read_text()
+    (paths.root / "recipes/skus/bad.yaml").write_text(
+        good.replace("name: demo-a53 ", "name: bad ").replace("cpu: ", "cpus: ")
+    )
+    bad, row = overview.overview(paths)
+    assert (bad.sku, row.problem) == ("bad", "")
+    assert "unknown key" in bad.problem
+    assert len(overview.cells(bad)) == len(overview.HEAD)
