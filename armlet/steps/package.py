@@ -15,7 +15,7 @@ from armlet.engine import Mount
 from armlet.errors import ArmletError, Kind
 from armlet.gates import GATES, SUMS, demand, expected_of, judge_wheel, record, run_gates, runtime_name
 from armlet.gates.reading import forbidden_prefixes, read_artefact, tree
-from armlet.process import Command, Runner, checked
+from armlet.process import Command, Runner
 from armlet.reproducible import EPOCH
 from armlet.spec.runtime import Kernels
 from armlet.steps import compile as compile_step
@@ -154,16 +154,20 @@ def _doing(runner: Runner, folder: str) -> Callable[..., tuple[str, ...]]:
 
     def do(*argv: str) -> tuple[str, ...]:
         env = {"SOURCE_DATE_EPOCH": str(EPOCH), "PYTHONDONTWRITEBYTECODE": "1"}
-        command = Command(argv=argv, env=env, cwd=PurePosixPath(folder), explain=_explain)
-        return checked(runner, command, what="cannot pack the library", kind=Kind.BUILD).tail
+        done = runner.run(Command(argv=argv, env=env, cwd=PurePosixPath(folder)))
+        if done.code == 0:
+            return done.tail
+        last = next((line.strip() for line in reversed(done.tail) if line.strip()), "nothing")
+        full = any("No space left" in line for line in done.tail)
+        raise ArmletError(
+            f"cannot pack the library: {argv[0]} ended with {done.code}, and said: {last}",
+            hint="free some space (the cache may be on a larger disk: ARMLET_CACHE), and build again"
+            if full
+            else "build again; --verbose shows all that the tools say",
+            kind=Kind.HOST if full else Kind.BUILD,
+        )
 
     return do
-
-
-def _explain(_code: int, tail: tuple[str, ...]) -> str:
-    # What to run again is in a container that is gone.
-    last = next((line.strip() for line in reversed(tail) if line.strip()), "nothing")
-    return f"it said: {last}; the step runs again with the next build, and -v shows all of it"
 
 
 def _split(do: Callable[..., object], triple: str, path: str) -> str:

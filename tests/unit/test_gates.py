@@ -246,6 +246,8 @@ def test_a_tarball_holds_what_the_folder_does_whatever_its_owner_and_times(tmp_p
         (lambda dist: (dist / "a.json").unlink(), "a.json"),
         (lambda dist: (dist / "SHA256SUMS").write_bytes(b"\xff"), "SHA256SUMS"),
         (lambda dist: (dist / "SHA256SUMS").unlink(), "SHA256SUMS"),
+        (lambda dist: (dist / "SHA256SUMS").write_bytes(b""), "SHA256SUMS"),
+        (lambda dist: (dist / "stray-1-py3-none-any.whl").touch(), "stray-1-py3-none-any.whl"),
     ],
 )
 def test_files_that_are_not_as_the_build_left_them_are_named(

@@ -21,6 +21,7 @@ from armlet.steps.base import Work
 from armlet.steps.runtime_tree import licence_files
 from tests.fakes.elf_file import FakeElf
 from tests.fakes.recipes import FakeProject
+from tests.fakes.runner import FakeRunner, done
 
 _CLASS = "kCpuExecutionProvider_Conv_kOnnxDomain_ver22"
 KERNEL = f"_ZN11onnxruntime21BuildKernelCreateInfoINS_{len(_CLASS)}{_CLASS}EEENS_16KernelCreateInfoEv"
@@ -267,3 +268,20 @@ def test_gates_json_of_another_program_is_refused(tmp_path: Path) -> None:
     (tmp_path / "gates.json").write_text(json.dumps({"gates": 1}))
     with pytest.raises(ArmletError, match="cannot be read"):
         gates.recorded(tmp_path / "gates.json")
+
+
+@pytest.mark.parametrize(
+    ("said", "kind", "remedy"),
+    [
+        ("objcopy: out: No space left on device", Kind.HOST, "ARMLET_CACHE"),
+        ("objcopy: in: file format not recognized", Kind.BUILD, "--verbose"),
+    ],
+)
+def test_a_tool_that_fails_is_told_with_what_it_said(tmp_path: Path, said: str, kind: Kind, remedy: str) -> None:
+    resolved = resolve(FakeProject(tmp_path).paths, "demo-a53")
+    runner = FakeRunner({"--only-keep-debug": done(1, said)})
+    with pytest.raises(ArmletError) as told:
+        package.strip(runner, resolved, LIBRARY, scratch=tmp_path)
+    assert told.value.kind is kind
+    assert said in told.value.what
+    assert remedy in told.value.hint
