@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from armlet.spec.base import version_key
+from armlet.spec.base import VERSION, VERSION_LENGTH, version_key
 from armlet.spec.cpu import CPUS, Arch
 from armlet.spec.toolchain import Toolchain
 from armlet.yamlfile import Document, Problem
@@ -47,7 +48,8 @@ def floors_told(toolchains: Iterable[Toolchain]) -> str:
 
 
 def is_version(text: str) -> bool:
-    return all(part.isascii() and part.isdigit() for part in text.split("."))
+    """Whether the models take it too, so that ``version_key`` can read it."""
+    return len(text) <= VERSION_LENGTH and re.fullmatch(VERSION, text) is not None
 
 
 def _newest(toolchain: Toolchain) -> tuple[tuple[int, ...], str]:

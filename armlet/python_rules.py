@@ -36,6 +36,8 @@ def python(case: Case) -> Iterator[Problem]:
 
 
 def _cpython(case: Case, toolchain: Toolchain, source_set: SourceSet, wanted: object) -> Iterator[Problem]:
+    if isinstance(wanted, str) and not is_version(wanted):
+        return  # The model says so.
     key = ("runtime", "cpython" if wanted is not None else "python")
     floor = case.sku.get("floors", "glibc")
     fitting = old_enough(case.toolchains, floor) if isinstance(floor, str) and is_version(floor) else case.toolchains
