@@ -119,7 +119,14 @@ def _cxx(case: Case) -> Iterator[Problem]:
     """A provider with a C++ library of its own uses the rootfs's libstdc++, which the SKU then has to state."""
     key = ("floors", "glibcxx")
     floor = case.sku.get(*key)
-    for _, provider in _known(case):
+    known = [provider for _, provider in _known(case)]
+    if floor is not None and len(known) == len(_given(case)) and not any(PROVIDERS[one].shared_cxx for one in known):
+        yield case.sku.problem(
+            key,
+            "is only asked for by a provider that uses the rootfs's libstdc++",
+            "leave it out: the C++ runtime is linked in, and nothing is asked of the rootfs's",
+        )
+    for provider in known:
         if not PROVIDERS[provider].shared_cxx:
             continue
         least = max((n.glibcxx for _, n in _needs(case, provider) if n.glibcxx), key=version_key, default=None)

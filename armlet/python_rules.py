@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from armlet.case import Case
-from armlet.choosing import is_version, old_enough
+from armlet.choosing import is_glibc, is_version, old_enough
 from armlet.spec.base import version_key
 from armlet.spec.source_set import SourceSet
 from armlet.spec.toolchain import Toolchain
@@ -40,7 +40,7 @@ def _cpython(case: Case, toolchain: Toolchain, source_set: SourceSet, wanted: ob
         return  # The model says so.
     key = ("runtime", "cpython" if wanted is not None else "python")
     floor = case.sku.get("floors", "glibc")
-    fitting = old_enough(case.toolchains, floor) if isinstance(floor, str) and is_version(floor) else case.toolchains
+    fitting = old_enough(case.toolchains, floor) if is_glibc(floor) else case.toolchains
     able = {
         one.name: one.cpython
         for one in fitting

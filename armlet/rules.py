@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from armlet.case import Case, Rule
-from armlet.choosing import floors_told, is_version, old_enough
+from armlet.choosing import floors_told, is_glibc, old_enough
 from armlet.int8_rules import int8
 from armlet.operator_rules import allow
 from armlet.provider_rules import providers
@@ -39,7 +39,7 @@ def _cpu(case: Case) -> Iterator[Problem]:
 
 def _glibc(case: Case) -> Iterator[Problem]:
     floor = case.sku.get("floors", "glibc")
-    if case.toolchain is None or not isinstance(floor, str) or not is_version(floor):
+    if case.toolchain is None or not is_glibc(floor):
         return
     if version_key(floor) >= version_key(case.toolchain.floors.glibc):
         return

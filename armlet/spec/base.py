@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, StringConstraints
@@ -36,10 +37,21 @@ VERSION_LENGTH = 32
 Version = Annotated[str, StringConstraints(pattern=VERSION, max_length=VERSION_LENGTH)]
 """A dotted version, e.g. ``2.36``: a string, since the number 2.30 would lose its zero."""
 
-_PART = r"(\.?[^\s/.][^\s/]*|\.\.[^\s/]+)"
-RELATIVE_PATH = rf"^{_PART}(/{_PART})*$"
+PART = r"(\.?[^\s/.][^\s/]*|\.\.[^\s/]+)"
+RELATIVE_PATH = rf"^{PART}(/{PART})*$"
 RelativePath = Annotated[str, StringConstraints(pattern=RELATIVE_PATH)]
 """Parts joined by slashes, none of them ``..``: it cannot leave the folder it is relative to."""
+
+
+def each_once(names: Iterable[str], *inside: str) -> None:
+    """Raises:
+    PydanticCustomError: one of a list's names is there twice; ``inside`` leads from an item to its name.
+    """
+    seen: set[str] = set()
+    for index, name in enumerate(names):
+        if name in seen:
+            raise wrong(f'"{name}" is given twice', "keep one", index, *inside)
+        seen.add(name)
 
 
 def version_key(version: str) -> tuple[int, ...]:

