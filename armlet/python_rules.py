@@ -57,10 +57,11 @@ def _cpython(case: Case, toolchain: Toolchain, source_set: SourceSet, wanted: ob
         named = f"CPython {wanted}" if wanted is not None else "any CPython"
         yield case.sku.problem(key, f"{toolchain.name} has no headers of {named}: {has}", others)
     elif not _has_wheel(source_set, version):
-        told = " to ".join(source_set.cpython) if source_set.cpython else "no CPython that is known"
-        yield case.sku.problem(
-            key, f"the wheel of ONNX Runtime {source_set.version} is for CPython {told}, not for {version}", others
-        )
+        what = f"{source_set.name} does not say which CPython its wheel is for, so none is built"
+        if source_set.cpython:
+            told = " to ".join(source_set.cpython)
+            what = f"the wheel of ONNX Runtime {source_set.version} is for CPython {told}, not for {version}"
+        yield case.sku.problem(key, what, others)
 
 
 def _has_wheel(source_set: SourceSet, version: str) -> bool:

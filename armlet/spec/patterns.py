@@ -46,10 +46,11 @@ NOUNS: Mapping[str, str] = {"providers": "provider", "python": "Python API", "sc
 
 RETIRED: Mapping[tuple[str, str], str] = {
     (
-        "providers",
+        key,
         name,
     ): "ONNX Runtime 1.21's Arm NN provider calls functions that Arm NN has dropped, and upstream has "
     "removed it since; use acl, the library that Arm NN itself computes with, or xnnpack"
+    for key in ("providers", "provider")
     for name in ("arm_nn", "armnn", "ArmNN")
 }
 """(key, value) that existed once -> what to write instead."""

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
 
 from armlet import config
 from armlet.errors import ArmletError, Kind
-from tests.fakes.recipes import FakeProject
+from tests.fakes.recipes import ROOT, FakeProject
 
 SKU = FakeProject.sku_file
 TOOLCHAIN = FakeProject.toolchain_file
@@ -54,6 +55,8 @@ WRONG = [
       for one in ("foo", "../foo", "/foo", "pool/..", "pool/")),
     *((SOURCES, "onnxruntime:cmake/patches/other.patch", f'"{one}"', f'components[0].patches: "{one}" is not taken',
        "without ..") for one in ("onnxruntime:", "onnxruntime:../x", "onnxruntime:a/../x", "onnxruntime:/x", "../x")),
+    (SOURCES, "    size: 1\n", "    only: {provider: arm_nn}\n    size: 1\n",
+     'components[0].only.provider: "arm_nn" is not taken any more', "use acl"),
     (SOURCES, "  ai.onnx: 22", "  ai.onnx: 0", 'opsets["ai.onnx"]: ', "it is 0 now"),
     (SOURCES, '["3.10", "3.13"]', '["3.13", "3.9"]', "cpython: 3.13 to 3.9 is upside down", "the oldest first"),
     (SOURCES, "[4, 6]", "[6, 4]", "ort_format: 6 to 4 is upside down", "the oldest first"),
@@ -149,3 +152,19 @@ def test_a_toolchain_without_packages_is_told(project: FakeProject) -> None:
     head, _, rest = project.text(TOOLCHAIN).partition("\npackages:\n")
     project.write(TOOLCHAIN, f"{head}\npackages: []\n# Tools{rest.partition('# Tools')[2]}")
     assert f"{TOOLCHAIN}:{head.count(chr(10)) + 2}: packages: is empty" in refused(project)
+
+
+@pytest.mark.parametrize("given", ["cortex-a53", "Cortex-A53", "CORTEX-A53"])
+def test_a_64_bit_core_under_a_32_bit_rootfs_has_a_name_of_its_own(project: FakeProject, given: str) -> None:
+    shutil.copyfile(ROOT / "toolchains/armhf-bookworm.yaml", project.root / "toolchains/armhf-bookworm.yaml")
+    project.change(SKU, "toolchain: aarch64-bookworm", "toolchain: armhf-bookworm")
+    project.change(SKU, "cpu: cortex-a53", f"cpu: {given}")
+    assert 'did you mean "cortex-a53-aarch32"?' in refused(project)
+
+
+def test_a_source_set_that_knows_no_cpython_builds_no_wheel(project: FakeProject) -> None:
+    project.change(SOURCES, 'cpython: ["3.10", "3.13"]\n', "")
+    project.change(SKU, "flavor: minimal", "flavor: reduced")
+    project.change(SKU, "python: capi ", "python: wheel ")
+    told = refused(project)
+    assert "runtime.python: onnxruntime-1.21.0 does not say which CPython its wheel is for" in told
