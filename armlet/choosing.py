@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TypeGuard
 
-from armlet.spec.base import version_key
+from armlet.spec.base import VERSION, VERSION_LENGTH, version_key
 from armlet.spec.cpu import CPUS, Arch
+from armlet.spec.sku import GLIBC
 from armlet.spec.toolchain import Toolchain
 from armlet.yamlfile import Document, Problem
 
@@ -24,7 +27,7 @@ def choose(sku: Document, toolchains: Iterable[Toolchain], builds: Builds) -> tu
     problem where the SKU lacks what the choice goes by: that is told elsewhere.
     """
     cpu, floor = CPUS.get(str(sku.get("cpu"))), sku.get(*_FLOOR)
-    if cpu is None or not isinstance(floor, str) or not is_version(floor):
+    if cpu is None or not is_glibc(floor):
         return None, []
     same = [toolchain for toolchain in toolchains if toolchain.arch == cpu.arch]
     fitting = old_enough(same, floor)
@@ -47,7 +50,13 @@ def floors_told(toolchains: Iterable[Toolchain]) -> str:
 
 
 def is_version(text: str) -> bool:
-    return all(part.isascii() and part.isdigit() for part in text.split("."))
+    """Whether the models take it too, so that ``version_key`` can read it."""
+    return len(text) <= VERSION_LENGTH and re.fullmatch(VERSION, text) is not None
+
+
+def is_glibc(floor: object) -> TypeGuard[str]:
+    """Whether the SKU's model takes it as ``floors.glibc``."""
+    return isinstance(floor, str) and re.fullmatch(GLIBC, floor) is not None
 
 
 def _newest(toolchain: Toolchain) -> tuple[tuple[int, ...], str]:

@@ -21,7 +21,7 @@ from armlet.rules import check
 from armlet.sdks import found as found_sdks
 from armlet.spec.cpu import CPUS, Cpu
 from armlet.spec.sku import Sku
-from armlet.spec.source_set import Acceleration, Component, Only, SourceSet
+from armlet.spec.source_set import UPSTREAM_PATCH, Acceleration, Component, Only, SourceSet
 from armlet.spec.toolchain import Toolchain
 from armlet.spec.unsupported import refusal
 from armlet.validation import did_you_mean, validate
@@ -30,9 +30,6 @@ from armlet.yamlfile import Document, Key, Problem, dotted, read, refuse
 M = TypeVar("M", bound=BaseModel)
 
 _FLOOR = ("floors", "glibc")
-
-UPSTREAM_PATCH = "onnxruntime:"
-"""How the name of a patch begins that ONNX Runtime's own tree carries."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import get_args
 
 from armlet.case import Case, Rule
-from armlet.choosing import is_version
+from armlet.choosing import floors_told, is_version
 from armlet.providers import PROVIDERS
 from armlet.spec.base import version_key
 from armlet.spec.sku import BUILDABLE_PROVIDERS, Provider
@@ -52,7 +52,9 @@ def _buildable(case: Case) -> Iterator[Problem]:
     for place, provider in _known(case):
         reason = _against(case, case.toolchain, provider)
         if reason:
-            what = f'the provider "{provider}" cannot be built with {case.toolchain.name}: {reason}'
+            # A toolchain that nobody has named says nothing to the reader.
+            by = f"with {case.toolchain.name}" if case.sku.get("toolchain") else f"for {case.toolchain.arch}"
+            what = f'the provider "{provider}" cannot be built {by}: {reason}'
             yield case.sku.problem((*_KEY, place), what, _instead(case, case.toolchain, provider))
 
 
@@ -77,8 +79,8 @@ def _against(case: Case, toolchain: Toolchain, provider: Provider) -> str:
 
 def _instead(case: Case, toolchain: Toolchain, provider: Provider) -> str:
     able = [name for name in _KNOWN.values() if not _against(case, toolchain, name)]
-    toolchains = [one.name for one in case.toolchains if not _against(case, one, provider)]
-    with_another = f"; {provider} can be had with: {', '.join(toolchains)}" if toolchains else ""
+    others = [one for one in case.toolchains if not _against(case, one, provider)]
+    with_another = f"; {provider} can be had for a rootfs with glibc {floors_told(others)}" if others else ""
     return f"available: {', '.join(able)}{with_another}"
 
 
@@ -119,7 +121,14 @@ def _cxx(case: Case) -> Iterator[Problem]:
     """A provider with a C++ library of its own uses the rootfs's libstdc++, which the SKU then has to state."""
     key = ("floors", "glibcxx")
     floor = case.sku.get(*key)
-    for _, provider in _known(case):
+    known = [provider for _, provider in _known(case)]
+    if floor is not None and len(known) == len(_given(case)) and not any(PROVIDERS[one].shared_cxx for one in known):
+        yield case.sku.problem(
+            key,
+            "is only asked for by a provider that uses the rootfs's libstdc++",
+            "leave it out: the C++ runtime is linked in, and nothing is asked of the rootfs's",
+        )
+    for provider in known:
         if not PROVIDERS[provider].shared_cxx:
             continue
         least = max((n.glibcxx for _, n in _needs(case, provider) if n.glibcxx), key=version_key, default=None)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from armlet.case import Case
-from armlet.choosing import is_version, old_enough
+from armlet.choosing import is_glibc, is_version, old_enough
 from armlet.spec.base import version_key
 from armlet.spec.source_set import SourceSet
 from armlet.spec.toolchain import Toolchain
@@ -36,9 +36,11 @@ def python(case: Case) -> Iterator[Problem]:
 
 
 def _cpython(case: Case, toolchain: Toolchain, source_set: SourceSet, wanted: object) -> Iterator[Problem]:
+    if isinstance(wanted, str) and not is_version(wanted):
+        return  # The model says so.
     key = ("runtime", "cpython" if wanted is not None else "python")
     floor = case.sku.get("floors", "glibc")
-    fitting = old_enough(case.toolchains, floor) if isinstance(floor, str) and is_version(floor) else case.toolchains
+    fitting = old_enough(case.toolchains, floor) if is_glibc(floor) else case.toolchains
     able = {
         one.name: one.cpython
         for one in fitting
@@ -55,10 +57,11 @@ def _cpython(case: Case, toolchain: Toolchain, source_set: SourceSet, wanted: ob
         named = f"CPython {wanted}" if wanted is not None else "any CPython"
         yield case.sku.problem(key, f"{toolchain.name} has no headers of {named}: {has}", others)
     elif not _has_wheel(source_set, version):
-        told = " to ".join(source_set.cpython) if source_set.cpython else "no CPython that is known"
-        yield case.sku.problem(
-            key, f"the wheel of ONNX Runtime {source_set.version} is for CPython {told}, not for {version}", others
-        )
+        what = f"{source_set.name} does not say which CPython its wheel is for, so none is built"
+        if source_set.cpython:
+            told = " to ".join(source_set.cpython)
+            what = f"the wheel of ONNX Runtime {source_set.version} is for CPython {told}, not for {version}"
+        yield case.sku.problem(key, what, others)
 
 
 def _has_wheel(source_set: SourceSet, version: str) -> bool:

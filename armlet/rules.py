@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from armlet.case import Case, Rule
-from armlet.choosing import floors_told, is_version, old_enough
+from armlet.choosing import floors_told, is_glibc, old_enough
 from armlet.int8_rules import int8
 from armlet.operator_rules import allow
 from armlet.provider_rules import providers
@@ -26,20 +26,22 @@ def _cpu(case: Case) -> Iterator[Problem]:
         return
     known = [name for name, cpu in CPUS.items() if case.toolchain is None or cpu.arch == case.toolchain.arch]
     cpu = CPUS.get(given)
+    in_32_bit = f"{given.lower()}-aarch32"
     if cpu is None:
-        unknown = (f'unknown CPU "{given}"', did_you_mean(given, known))
+        near = in_32_bit if in_32_bit in known and case.toolchain is not None else given
+        unknown = (f'unknown CPU "{given}"', did_you_mean(near, known))
         yield case.sku.problem(("cpu",), *(unsupported.refusal("cpu", given) or unknown))
     elif case.toolchain is not None and cpu.arch != case.toolchain.arch:
         yield case.sku.problem(
             ("cpu",),
             f"{given} is an {cpu.arch} core, and {case.toolchain.name} compiles for {case.toolchain.arch}",
-            f"CPUs of this toolchain: {', '.join(known)}",
+            did_you_mean(in_32_bit, known) if in_32_bit in known else f"CPUs of this toolchain: {', '.join(known)}",
         )
 
 
 def _glibc(case: Case) -> Iterator[Problem]:
     floor = case.sku.get("floors", "glibc")
-    if case.toolchain is None or not isinstance(floor, str) or not is_version(floor):
+    if case.toolchain is None or not is_glibc(floor):
         return
     if version_key(floor) >= version_key(case.toolchain.floors.glibc):
         return

@@ -10,6 +10,7 @@ from typing import Any, TypeVar, get_args, get_origin
 from pydantic import BaseModel, ValidationError
 
 from armlet.spec import patterns, unsupported
+from armlet.spec.base import WRONG
 from armlet.yamlfile import Document, Key, Problem
 
 M = TypeVar("M", bound=BaseModel)
@@ -55,6 +56,10 @@ _UNKNOWN = ("extra_forbidden", "literal_error", "string_pattern_mismatch")
 def _problem(model: type[BaseModel], document: Document, detail: Mapping[str, Any]) -> Problem:
     key: Key = detail["loc"]
     kind, given, context = detail["type"], detail["input"], detail.get("ctx", {})
+    if key and key[-1] == "[key]":
+        key = key[:-1]  # pydantic's way to say that the key itself is meant.
+    if kind == WRONG:
+        return document.problem((*key, *context["at"]), context["what"], context["hint"])
     name = next((part for part in reversed(key) if isinstance(part, str)), "")
     if kind in _UNKNOWN and (refused := unsupported.refusal(name, given)) is not None:
         return document.problem(key, *refused)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from armlet.errors import ArmletError, Kind
 from armlet.onnx.convert import save_optimised
 from armlet.onnx.levels import INT8, LEVELS, level_of
 from armlet.onnx.libraries import library
@@ -44,6 +45,8 @@ def required(
         opsets = opsets_of(one)
         for node in nodes(one.graph):
             domain = node.domain or ONNX_DOMAIN
+            if domain not in opsets:
+                raise _no_opset(model, node.op_type, domain)
             found.setdefault(domain, {}).setdefault(opsets[domain], set()).add(node.op_type)
     return found
 
@@ -52,11 +55,34 @@ def element_types(model: Path, *, shapes: Shapes | None = None) -> frozenset[str
     """Types of the elements of every tensor in a model, constants included, as ONNX names them in lower case.
 
     Raises:
-        ArmletError: the model cannot be read.
+        ArmletError: the model cannot be read, or is not sound.
     """
     onnx = library("onnx")
-    source = library("onnx.shape_inference").infer_shapes(read(model, shapes=shapes))
+    plain = read(model, shapes=shapes)
+    opsets = opsets_of(plain)
+    for node in nodes(plain.graph):
+        if (node.domain or ONNX_DOMAIN) not in opsets:
+            raise _no_opset(model, node.op_type, node.domain or ONNX_DOMAIN)
+    try:
+        source = library("onnx.shape_inference").infer_shapes(plain)
+    except Exception as error:  # onnx's own exceptions share no base class.
+        raise _input(model, f"its types cannot be told: {str(error).strip()}", _CHECK) from error
     tensors = [*source.graph.initializer, *(one.t for node in nodes(source.graph) for one in node.attribute)]
     values = [*source.graph.input, *source.graph.output, *source.graph.value_info]
     numbers = {tensor.data_type for tensor in tensors} | {value.type.tensor_type.elem_type for value in values}
-    return frozenset(onnx.TensorProto.DataType.Name(number).lower() for number in numbers if number)
+    names = onnx.TensorProto.DataType
+    if unknown := sorted(numbers - set(names.values())):
+        what = f"has a tensor of the element type {unknown[0]}, which ONNX {onnx.__version__} does not know"
+        raise _input(model, what, _CHECK)
+    return frozenset(names.Name(number).lower() for number in numbers if number)
+
+
+_CHECK = "give a file that onnx.checker.check_model accepts"
+
+
+def _no_opset(model: Path, operator: str, domain: str) -> ArmletError:
+    return _input(model, f"uses {operator} of {domain}, and does not say which opset of it", _CHECK)
+
+
+def _input(model: Path, what: str, hint: str) -> ArmletError:
+    return ArmletError(what, hint=hint, kind=Kind.INPUT, where=str(model))

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from armlet.spec.base import NAME, RELATIVE_PATH, VERSION
+from armlet.spec.sku import GLIBC
+from armlet.spec.source_set import CMAKE_TARGET, POOL_PATH, URL
 from armlet.spec.toolchain import TRIPLE
 
 MEANINGS: Mapping[str, str] = {
@@ -14,6 +16,10 @@ MEANINGS: Mapping[str, str] = {
     VERSION: 'a version of numbers and dots, such as "2.36"',
     RELATIVE_PATH: "a path relative to its folder, without .. and without spaces",
     r"^[^\x00-\x1f\x7f]+$": "one line of text",
+    GLIBC: 'a version of glibc such as "2.36", from "2.17" to "2.99": what ldd --version says on the target',
+    POOL_PATH: "a path in a Debian mirror, such as pool/main/o/onnx/onnx_1.17.0.orig.tar.gz",
+    URL: "an address of a file: https://host/path/file",
+    CMAKE_TARGET: "the name of a CMake target: letters, digits, dash, underscore, dot, plus",
     TRIPLE: "aarch64-linux-gnu, or arm-linux-gnueabihf; a vendor may stand in the middle",
     r"^[a-z0-9][a-z0-9+.-]+$": "the name of a Debian package",
     r"^[^/]+\.whl$": "the file name of a wheel, ending in .whl",
@@ -40,10 +46,11 @@ NOUNS: Mapping[str, str] = {"providers": "provider", "python": "Python API", "sc
 
 RETIRED: Mapping[tuple[str, str], str] = {
     (
-        "providers",
+        key,
         name,
     ): "ONNX Runtime 1.21's Arm NN provider calls functions that Arm NN has dropped, and upstream has "
     "removed it since; use acl, the library that Arm NN itself computes with, or xnnpack"
+    for key in ("providers", "provider")
     for name in ("arm_nn", "armnn", "ArmNN")
 }
 """(key, value) that existed once -> what to write instead."""

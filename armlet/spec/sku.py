@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Literal
 
-from pydantic import Field, StringConstraints
+from pydantic import AfterValidator, Field, StringConstraints
 
-from armlet.spec.base import Line, Name, RelativePath, Sha256, Spec, Version
+from armlet.spec.base import Line, Name, RelativePath, Sha256, Spec, Version, each_once
 from armlet.spec.cpu import Arch
 from armlet.spec.toolchain import Wheel
 
@@ -79,7 +79,9 @@ class Model(Spec):
     path: RelativePath | None = None
     """Below the project's root."""
     wheel: WheelMember | None = None
-    inputs: dict[str, tuple[Annotated[int, Field(gt=0)], ...]] = Field(default_factory=dict)
+    inputs: dict[str, Annotated[tuple[Annotated[int, Field(gt=0)], ...], Field(min_length=1)]] = Field(
+        default_factory=dict
+    )
     """Input -> the shape it always has. XNNPACK takes a convolution only if its channels, height and width are known
     when the model is loaded, so a free dimension costs the provider."""
     quantise: Quantise | None = None
@@ -93,10 +95,15 @@ class Allow(Spec):
     operators: tuple[OperatorName, ...]
 
 
+def _once(types: tuple[ElementType, ...]) -> tuple[ElementType, ...]:
+    each_once(types)
+    return types
+
+
 class Operators(Spec):
     models: tuple[Model, ...] = ()
     allow: tuple[Allow, ...] = ()
-    types: Annotated[tuple[ElementType, ...], Field(min_length=1)] | None = None
+    types: Annotated[tuple[ElementType, ...], Field(min_length=1), AfterValidator(_once)] | None = None
     """Kernels are compiled for tensors of these elements only, where ONNX Runtime can leave the others out; null: for
     all that it knows."""
 
@@ -114,10 +121,14 @@ class RuntimeSpec(Spec):
     operators: Operators = Operators()
 
 
+GLIBC = r"^2\.(1[7-9]|[2-9][0-9])$"
+
+
 class SkuFloors(Spec):
     """What the product's rootfs has; the artefacts may ask for no more."""
 
-    glibc: Version
+    glibc: Annotated[str, StringConstraints(pattern=GLIBC)]
+    """From 2.17, the first with 64-bit ARM, to 2.99."""
     glibcxx: Version | None = None
     """Newest ``GLIBCXX_`` version of the rootfs's libstdc++; only needed where a provider uses that library. Null: the
     C++ runtime is linked in, nothing is asked of the rootfs's."""

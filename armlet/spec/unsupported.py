@@ -71,7 +71,7 @@ REFUSALS: tuple[Refusal, ...] = (
     ),
     Refusal(
         keys=_CPU,
-        values=r"cortex-(m\d+|r[4578]f?)(\W.*)?|armv[678]-?[mr].*",
+        values=r"cortex-(m\d+|r[4578]f?|r52)(\W.*)?|armv[678]-?[mr].*",
         what="{} is a core of microcontrollers, without the memory management that Linux asks for",
         hint="Armlet builds for Linux on Cortex-A and Neoverse; docs/adding-a-sku.md lists the cores",
     ),
@@ -99,7 +99,7 @@ REFUSALS: tuple[Refusal, ...] = (
 
 def refusal(key: str, value: object) -> tuple[str, str] | None:
     """What is wrong with asking for this value of a key, and what to do; null where nothing is known against it."""
-    text = str(value)
+    text = "" if value is None else str(value)
     for one in REFUSALS:
         if re.fullmatch(one.keys, key.lower()) and re.fullmatch(one.values, text.lower()):
             return one.what.format(text), one.hint

@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Any
 
 from armlet import digest
-from armlet.config import UPSTREAM_PATCH, Resolved
+from armlet.config import Resolved
 from armlet.errors import ArmletError, Kind
 from armlet.events import Progress
 from armlet.fetch import Places, apply_patch, fetch, from_component, normalise, unpack
 from armlet.process import HostRunner
 from armlet.reproducible import EPOCH
-from armlet.spec.source_set import Component
+from armlet.spec.source_set import UPSTREAM_PATCH, Component
 from armlet.steps.base import Step, Work
 
 REVISION = 1

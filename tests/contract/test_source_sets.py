@@ -7,11 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from armlet.config import UPSTREAM_PATCH
 from armlet.fetch import Places, from_component
 from armlet.paths import Paths
 from armlet.recipes import SOURCE_SETS
-from armlet.spec.source_set import Component, SourceSet
+from armlet.spec.source_set import UPSTREAM_PATCH, Component, SourceSet
 
 ROOT = Path(__file__).resolve().parents[2]
 PATHS = Paths(root=ROOT, cache=ROOT / "no-cache")

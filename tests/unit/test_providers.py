@@ -128,7 +128,7 @@ def test_acl_is_refused_where_it_cannot_be_linked(project: FakeProject, toolchai
     assert f'the provider "acl" cannot be built with {toolchain}: ' in told
     assert reason in told
     assert "available: cpu, xnnpack" in told
-    assert "acl can be had with: aarch64-trixie" in told
+    assert "acl can be had for a rootfs with glibc 2.41 (aarch64-trixie)" in told
 
 
 def test_acl_is_refused_where_the_source_set_has_none(project: FakeProject) -> None:

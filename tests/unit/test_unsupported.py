@@ -46,6 +46,8 @@ REFUSED = [
     (SKU, "cpu: cortex-a53", "cpu: xscale", "cpu: xscale has no floating-point unit", SOFT),
     (SKU, "cpu: cortex-a53", "cpu: arm1176jzf-s", "cpu: arm1176jzf-s has VFPv2 at most, and no NEON", NEON),
     (SKU, "cpu: cortex-a53", "cpu: cortex-m7", "cpu: cortex-m7 is a core of microcontrollers", "Linux on Cortex-A"),
+    (SKU, "cpu: cortex-a53", "cpu: cortex-r52", "cpu: cortex-r52 is a core of microcontrollers", "Linux on Cortex-A"),
+    (TOOLCHAIN, "compiler: gcc", "compiler: gcc\ncxxflags: null", "cxxflags: is not chosen by hand", "cpu: names the"),
     (SKU, "cpu: cortex-a53", "cpu: cortex-a5", "cpu: cortex-a5 may lack NEON", "write cpu: cortex-a9"),
     (SKU, "cpu: cortex-a53", "cpu: cortex-a9+nosimd", "cpu: cortex-a9+nosimd promises no NEON", NEON),
     (SKU, "cpu: cortex-a53", "cpu: marvell-pj4", "cpu: marvell-pj4 has VFPv3", NEON),
