@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import json
 import tempfile
-import zipfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from armlet import digest, elf, manifest
 from armlet.config import resolve
 from armlet.errors import ArmletError, Kind
 from armlet.events import Note, Sink, silent
@@ -28,6 +26,7 @@ from armlet.qemu.checks import Check, check_trial, check_wrong_conversion
 from armlet.qemu.report import SmokeReport
 from armlet.qemu.rootfs import make
 from armlet.qemu.run import Target, demand_model
+from armlet.qemu.runtime import find_runtime, unpack
 from armlet.qemu.trial import LATENCY_RUNS, Place, Trial, Wanted, attempt
 from armlet.registrations import ONNX_DOMAIN
 from armlet.spec.runtime import RuntimeManifest
@@ -36,7 +35,6 @@ from armlet.spec.sku import Provider
 REPORT = "smoke.json"
 MODELS = "models"
 """Folder beside the report: each of the SKU's models as it ran."""
-_LIBRARY = "libonnxruntime.so.1"
 _FUSED = "com.microsoft:FusedConv"
 INT8_TOLERANCE = 0.05
 """Largest difference of an int8 model's outputs from what its QDQ nodes say. Kernels round each layer's result to one
@@ -44,15 +42,6 @@ of 256 steps, and may do so the other way where it lies in the middle. Of ``text
 the probability of an undecided sample by 0.025, and there are two scores."""
 
 Tried = tuple[Trial, tuple[Check, ...]]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Runtime:
-    """A built runtime: its manifest and where its library is."""
-
-    manifest: RuntimeManifest
-    library: Path
-    wheel: Path | None
 
 
 def smoke(paths: Paths, sku: str, emit: Sink = silent, *, runner: Runner | None = None) -> SmokeReport:
@@ -80,7 +69,7 @@ def smoke(paths: Paths, sku: str, emit: Sink = silent, *, runner: Runner | None 
     tried: list[Tried] = []
     with tempfile.TemporaryDirectory(prefix="armlet-models-") as scratch:
         folder = Path(scratch)
-        wheel = _unpacked(runtime.wheel, folder / "wheel")
+        wheel = unpack(runtime.wheel, folder / "wheel") if runtime.wheel else None
         bench = _Bench(place=place, manifest=runtime.manifest, wheel=wheel, folder=folder, emit=emit, runner=runner)
         models = [
             found
@@ -102,7 +91,7 @@ def smoke(paths: Paths, sku: str, emit: Sink = silent, *, runner: Runner | None 
         rootfs=f"Debian {suite} {resolved.toolchain.debian_arch}",
         library=runtime.library.name,
         library_size=runtime.library.stat().st_size,
-        beside={path.name: path.stat().st_size for path in _beside(runtime)},
+        beside={path.name: path.stat().st_size for path in runtime.beside},
         trials=tuple(trial for trial, _ in tried),
         checks=tuple(check for _, checks in tried for check in checks),
     )
@@ -110,53 +99,6 @@ def smoke(paths: Paths, sku: str, emit: Sink = silent, *, runner: Runner | None 
     write_whole(target, json.dumps(report.to_json(), indent=2, sort_keys=True, ensure_ascii=False).encode() + b"\n")
     _judge(report, target)
     return report
-
-
-def find_runtime(paths: Paths, sku: str) -> Runtime:
-    """What the last build of a SKU yielded.
-
-    Raises:
-        ArmletError: (INPUT) there is none, or its library is not the one that its manifest describes.
-    """
-    folder = paths.dist(sku)
-    hint = f"./inv build --sku {sku}"
-    if not (folder / manifest.FILE).exists():
-        raise ArmletError(f"nothing is built for {sku}", hint=hint, kind=Kind.INPUT, where=str(folder))
-    made = manifest.read_manifest(folder / manifest.FILE)
-    found = {path.resolve() for path in folder.glob(f"armlet-runtime-*/lib/{_LIBRARY}*") if path.is_file()}
-    known = {file.sha256 for file in made.files}
-    for path in sorted(found):
-        if digest.of_file(path) in known:
-            return Runtime(manifest=made, library=path, wheel=next(folder.glob("*.whl"), None))
-    what = "the library is missing"
-    if found:
-        told = ", ".join(f"{path.name} {_machine(path)}" for path in sorted(found))
-        what = f"the library is not the one that runtime.json describes: {told}"
-    raise ArmletError(what, hint=f"remove {folder}, then: {hint}", kind=Kind.INPUT, where=str(folder))
-
-
-def _unpacked(wheel: Path | None, folder: Path) -> Path | None:
-    if wheel is None:
-        return None
-    with zipfile.ZipFile(wheel) as archive:
-        archive.extractall(folder)
-    return folder
-
-
-def _beside(runtime: Runtime) -> list[Path]:
-    """Libraries that travel with the main one."""
-    return sorted(
-        path
-        for path in runtime.library.parent.glob("*.so.*")
-        if path != runtime.library and path.is_file() and not path.is_symlink()
-    )
-
-
-def _machine(path: Path) -> str:
-    data = path.read_bytes()
-    if not elf.is_elf(data):
-        return "is no ELF file"
-    return f"is for {elf.read(data, name=path.name).machine.removeprefix('EM_')}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
