@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import tempfile
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from armlet.config import resolve
@@ -23,7 +23,7 @@ from armlet.paths import Paths
 from armlet.process import Runner
 from armlet.providers import PROVIDERS
 from armlet.qemu.checks import Check, check_trial, check_wrong_conversion
-from armlet.qemu.report import SmokeReport
+from armlet.qemu.report import STALE, SmokeReport
 from armlet.qemu.rootfs import make
 from armlet.qemu.run import Target, demand_model
 from armlet.qemu.runtime import find_runtime, unpack
@@ -44,12 +44,16 @@ the probability of an undecided sample by 0.025, and there are two scores."""
 Tried = tuple[Trial, tuple[Check, ...]]
 
 
-def smoke(paths: Paths, sku: str, emit: Sink = silent, *, runner: Runner | None = None) -> SmokeReport:
+def smoke(
+    paths: Paths, sku: str, emit: Sink = silent, *, planned: str | None = None, runner: Runner | None = None
+) -> SmokeReport:
     """Runs a SKU's models on its built runtime; writes ``smoke.json`` and the models as they ran to ``dist/<sku>/``.
 
     Each model is compared with x86, with NumPy on the target and without, and through upstream's Python wheel where the
     SKU has one. A minimal runtime takes it converted for the SKU's providers; the first one is then converted for the
     CPU provider alone, which must be noticed.
+
+    ``planned`` is the id that a build of the recipes would have now: one of other recipes is run, and told.
 
     Raises:
         ArmletError: (INPUT) the SKU or a model is wrong or nothing is built; (HOST) no emulator, one that does not know
@@ -57,6 +61,9 @@ def smoke(paths: Paths, sku: str, emit: Sink = silent, *, runner: Runner | None 
     """
     resolved = resolve(paths, sku)
     runtime = find_runtime(paths, sku)
+    current = None if planned is None else runtime.manifest.build_id == planned
+    if current is False:
+        emit(Note(text=f"dist/{sku} {STALE}: ./inv build --sku {sku}"))
     demand_model(resolved.cpu, runner)
     suite = resolved.toolchain.base.suite
     rootfs = make(paths, suite=suite, architecture=resolved.toolchain.debian_arch, emit=emit, runner=runner)
@@ -77,16 +84,16 @@ def smoke(paths: Paths, sku: str, emit: Sink = silent, *, runner: Runner | None 
             for found in versions(model, paths, folder / "int8", limits=bench.limits, emit=emit)
         ]
         for model in models:
-            tried += bench.model(model)
+            converted = bench.convert(model)
+            # Before it runs: where the target's program crashes, this is what to run by hand.
+            write_whole(paths.dist(sku) / MODELS / f"{model.name}{converted.path.suffix}", converted.path.read_bytes())
+            tried += bench.model(model, converted)
         if models and runtime.manifest.flavor == "minimal" and runtime.manifest.providers[0] != "cpu":
             tried += bench.wrong_conversion(models[0])
         tried += bench.probes()
-        for model in models:
-            converted = bench.converted[model.name]
-            target = paths.dist(sku) / MODELS / f"{model.name}{converted.path.suffix}"
-            write_whole(target, converted.path.read_bytes())
     report = SmokeReport(
         sku=sku,
+        current=current,
         cpu=resolved.cpu.name,
         rootfs=f"Debian {suite} {resolved.toolchain.debian_arch}",
         library=runtime.library.name,
@@ -112,15 +119,16 @@ class _Bench:
     folder: Path
     emit: Sink
     runner: Runner | None
-    converted: dict[str, Converted] = field(default_factory=dict)
-    """Model -> what was tried of it, for the SKU's providers."""
 
     @property
     def limits(self) -> Limits:
         return Limits(opsets=self.manifest.opsets, onnx_ir_max=self.manifest.onnx_ir_max)
 
-    def model(self, model: Version) -> Iterator[Tried]:
-        converted = self.converted[model.name] = self._convert(model.path, model.shapes, self.manifest.providers)
+    def convert(self, model: Version) -> Converted:
+        """The model as the runtime takes it, for the SKU's providers."""
+        return self._convert(model.path, model.shapes, self.manifest.providers)
+
+    def model(self, model: Version, converted: Converted) -> Iterator[Tried]:
         samples = model.samples()
         wanted = Wanted(outputs=reference_outputs(model.path, samples))
         if model.quantised:
@@ -156,14 +164,15 @@ class _Bench:
         """Small models made to show one behaviour each, where the runtime has their operators."""
         if self._has(CLIP_OPERATORS):
             name, file = "clip-without-minimum", clip_without_minimum(self.folder / "clip.onnx")
-            yield from self.model(Version(name=name, path=file, of=file, shapes={}, samples_of=name))
-        for probe in INT8_PROBES:
-            if not self._has(probe.operators):
+            probe = Version(name=name, path=file, of=file, shapes={}, samples_of=name)
+            yield from self.model(probe, self.convert(probe))
+        for int8 in INT8_PROBES:
+            if not self._has(int8.operators):
                 continue
-            file = probe.write(self.folder / f"{probe.name}.onnx")
-            samples = samples_for(probe.name, file, {})
-            wanted = Wanted(outputs=exact_outputs(file, samples), tolerance=probe.tolerance)
-            trial = self._run(probe.name, self._convert(file, {}, self.manifest.providers), samples, wanted, runs=0)
+            file = int8.write(self.folder / f"{int8.name}.onnx")
+            samples = samples_for(int8.name, file, {})
+            wanted = Wanted(outputs=exact_outputs(file, samples), tolerance=int8.tolerance)
+            trial = self._run(int8.name, self._convert(file, {}, self.manifest.providers), samples, wanted, runs=0)
             yield trial, check_trial(trial, self.manifest.providers, kernels_alone=True)
 
     def _has(self, operators: frozenset[str]) -> bool:
