@@ -153,6 +153,7 @@ def attempt(
             ("-m", "armlet_runtime.smoke", str(job), "--out", str(out)),
             path=(place.device, *([wheel, _ON_TARGET] if wheel else [])),
             site_packages=with_numpy,
+            scratch=folder,
             emit=emit,
             runner=runner,
         )
