@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,6 +26,7 @@ from armlet.qemu.report import STALE, SmokeReport
 from armlet.qemu.rootfs import make
 from armlet.qemu.run import Target, demand_model
 from armlet.qemu.runtime import find_runtime, unpack
+from armlet.qemu.scratch import scratch, sweep
 from armlet.qemu.trial import LATENCY_RUNS, Place, Trial, Wanted, attempt
 from armlet.registrations import ONNX_DOMAIN
 from armlet.spec.runtime import RuntimeManifest
@@ -57,13 +57,15 @@ def smoke(
 
     Raises:
         ArmletError: (INPUT) the SKU or a model is wrong or nothing is built; (HOST) no emulator, one that does not know
-            the core, or no root file system; (TARGET) a check failed, or the target's program crashed.
+            the core, no root file system, or no room in the temporary folder; (TARGET) a check failed, or the target's
+            program crashed.
     """
     resolved = resolve(paths, sku)
     runtime = find_runtime(paths, sku)
     current = None if planned is None else runtime.manifest.build_id == planned
     if current is False:
         emit(Note(text=f"dist/{sku} {STALE}: ./inv build --sku {sku}"))
+    sweep()
     demand_model(resolved.cpu, runner)
     suite = resolved.toolchain.base.suite
     rootfs = make(paths, suite=suite, architecture=resolved.toolchain.debian_arch, emit=emit, runner=runner)
@@ -74,8 +76,7 @@ def smoke(
         providers=runtime.manifest.providers,
     )
     tried: list[Tried] = []
-    with tempfile.TemporaryDirectory(prefix="armlet-models-") as scratch:
-        folder = Path(scratch)
+    with scratch("models") as folder:
         wheel = unpack(runtime.wheel, folder / "wheel") if runtime.wheel else None
         bench = _Bench(place=place, manifest=runtime.manifest, wheel=wheel, folder=folder, emit=emit, runner=runner)
         models = [
