@@ -226,10 +226,11 @@ def toolchain_shell(_context: Any, toolchain: str = "aarch64-bookworm") -> None:
 @edge
 def qemu_smoke(_context: Any, sku: str, json: bool = False, verbose: bool = False) -> None:
     """Runs the SKU's model on its runtime under QEMU, and reports."""
+    from armlet import pipeline
     from armlet.qemu import smoke
 
     with cli.run(f"smoke-{sku}", verbose=verbose) as (paths, emit):
-        report = smoke.smoke(paths, sku, emit)
+        report = smoke.smoke(paths, sku, emit, planned=pipeline.planned_id(paths, sku))
     cli.show_json(report.to_json()) if json else cli.show(report.render())
 
 

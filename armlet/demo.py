@@ -19,5 +19,5 @@ def demo(paths: Paths, emit: Sink) -> str:
     """
     built = pipeline.build(paths, SKU, emit)
     gates.demand(built.gates)
-    ran = smoke.smoke(paths, SKU, emit)
+    ran = smoke.smoke(paths, SKU, emit, planned=built.build_id)
     return "\n\n".join([summary(built), ran.render()])

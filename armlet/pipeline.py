@@ -82,6 +82,15 @@ def build(paths: Paths, sku: str, emit: Sink, options: Options | None = None) ->
     )
 
 
+def planned_id(paths: Paths, sku: str) -> str:
+    """What ``build_id`` a build of the recipes as they are now would have.
+
+    Raises:
+        ArmletError: (INPUT) the SKU is not there or not sound.
+    """
+    return plan.make(resolve(paths, sku), STEPS)[-1].id
+
+
 def gates(paths: Paths, sku: str) -> tuple[GateResult, ...]:
     """Checks again what ``dist/<sku>/`` holds.
 

@@ -12,6 +12,7 @@ from armlet.qemu.trial import Answer, Trial
 
 SCHEMA = 1
 EMULATED = "under emulation, not a measurement of the device"
+STALE = "was built from other recipes"
 EMULATOR_MEMORY = "of the emulator with the program inside"
 
 
@@ -20,6 +21,8 @@ class SmokeReport:
     """All that a smoke found. ``library_size`` in bytes; ``beside`` has those of libraries that travel with it."""
 
     sku: str
+    current: bool | None = None
+    """Whether what ran is what the recipes describe now; None where nobody asked."""
     cpu: str
     rootfs: str
     library: str
@@ -51,6 +54,7 @@ class SmokeReport:
         """The report as plain text, tables and all."""
         head = [
             f"Smoke of {self.sku} as {self.cpu} (QEMU user mode, {self.rootfs})",
+            *([f"  dist/{self.sku} {STALE}"] if self.current is False else []),
             *(
                 f"  library  {name}, {size / 2**20:.2f} MiB"
                 for name, size in ((self.library, self.library_size), *self.beside.items())

@@ -22,6 +22,8 @@ TIMEOUT_SECONDS = 900
 _TIMED_OUT = 124
 """What ``timeout`` ends with."""
 
+_LISTING, _UNKNOWN_MODEL = "Available CPUs", "unable to find CPU model"
+"""QEMU's words."""
 ANY_CORE = frozenset({"max", "any", "host"})
 """QEMU's models that have whatever there is."""
 _MEANINGS = {
@@ -59,14 +61,20 @@ def demand_model(cpu: Cpu, runner: Runner | None = None) -> None:
     emulator = _emulator(cpu.arch)
     listed = (runner or HostRunner()).run(Command(argv=(emulator, "-cpu", "help")), silent)
     words = [line.split()[0] for line in listed.tail if line.startswith(" ") and line.strip()]
-    if listed.code != 0 or not words or cpu.qemu in words:
-        return
-    raise ArmletError(
-        f'{Path(emulator).name} knows no core "{cpu.qemu}", as which {cpu.name} is run',
-        hint="install a newer QEMU (package qemu-user-static), or name one of these in armlet/spec/cpu.py that has no "
-        f"more than {cpu.name}: {', '.join(word for word in words if word not in ANY_CORE)}",
-        kind=Kind.HOST,
-    )
+    # The exit code says little: that of QEMU 7.2 is 1 although it lists them.
+    told = listed.code == 0 or any(line.startswith(_LISTING) for line in listed.tail)
+    if told and cpu.qemu not in words:
+        raise _no_model(emulator, cpu, [word for word in words if word not in ANY_CORE])
+
+
+def _no_model(emulator: str, cpu: Cpu, known: Sequence[str] | None = None) -> ArmletError:
+    """``known`` are the particular cores that the emulator lists; None where it was not asked."""
+    hint = "install a newer QEMU (package qemu-user-static)"
+    if known:
+        hint += f", or name one of these in armlet/spec/cpu.py that has no more than {cpu.name}: {', '.join(known)}"
+    lists = ", nor any other" if known is not None and not known else ""
+    what = f'{Path(emulator).name} knows no core "{cpu.qemu}", as which {cpu.name} is run{lists}'
+    return ArmletError(what, hint=hint, kind=Kind.HOST)
 
 
 def run_on_target(
@@ -83,7 +91,8 @@ def run_on_target(
     system has none of that name.
 
     Raises:
-        ArmletError: (HOST) there is no emulator; (TARGET) a signal or the time limit ended the program.
+        ArmletError: (HOST) there is no emulator, or it does not know the core; (TARGET) a signal or the time limit
+            ended the program.
     """
     if target.cpu.qemu in ANY_CORE:
         raise ArmletError(
@@ -92,18 +101,20 @@ def run_on_target(
             kind=Kind.INPUT,
         )
     program = target.rootfs / argv[0].lstrip("/")
-    emulated = (_emulator(target.cpu.arch), "-cpu", target.cpu.qemu, "-L", str(target.rootfs), str(program))
+    emulator = _emulator(target.cpu.arch)
+    emulated = (emulator, "-cpu", target.cpu.qemu, "-L", str(target.rootfs), str(program))
     # A hung emulator would otherwise hold up everything behind it.
     limited = ("timeout", "--kill-after=10", str(TIMEOUT_SECONDS), *emulated, *argv[1:])
-    command = Command(argv=limited, env=env or {})
-    done = (runner or HostRunner()).run(command, emit)
+    done = (runner or HostRunner()).run(Command(argv=limited, env=env or {}), emit)
     if done.code == _TIMED_OUT:
-        raise _failed(f"{argv[0]} did not end within {TIMEOUT_SECONDS} s on {target.cpu.name}", "", command, done)
+        raise _failed(f"{argv[0]} did not end within {TIMEOUT_SECONDS} s on {target.cpu.name}", "", done)
+    if done.code and any(_UNKNOWN_MODEL in line for line in done.tail):
+        raise _no_model(emulator, target.cpu)
     number = -done.code if done.code < 0 else done.code - 128
     if number in _MEANINGS:
         meaning, hint = _MEANINGS[signal.Signals(number)]
         name = signal.Signals(number).name
-        raise _failed(f"{argv[0]} ended with {name}: {meaning.format(cpu=target.cpu.name)}", hint, command, done)
+        raise _failed(f"{argv[0]} ended with {name}: {meaning.format(cpu=target.cpu.name)}", hint, done)
     return done
 
 
@@ -113,10 +124,13 @@ def run_python(
     *,
     path: Sequence[Path],
     site_packages: bool = True,
+    scratch: Path | None = None,
     emit: Sink = silent,
     runner: Runner | None = None,
 ) -> Done:
     """Runs the target's Python with the modules in ``path``'s folders; without ``site_packages`` there is no NumPy.
+
+    ``scratch`` is where it may leave temporary files: one that is ended with QEMU does not clean up.
 
     Raises:
         ArmletError: as :func:`run_on_target`.
@@ -129,6 +143,7 @@ def run_python(
         "PYTHONFAULTHANDLER": "1",
         # OpenBLAS or OpenMP in the root file system would start a thread per core of this machine.
         "OMP_NUM_THREADS": "1",
+        **({"TMPDIR": str(scratch)} if scratch else {}),
     }
     options = () if site_packages else ("-S",)
     return run_on_target(target, ("/usr/bin/python3", *options, *arguments), env=env, emit=emit, runner=runner)
@@ -145,6 +160,8 @@ def _emulator(arch: str) -> str:
     return found
 
 
-def _failed(what: str, hint: str, command: Command, done: Done) -> ArmletError:
+def _failed(what: str, hint: str, done: Done) -> ArmletError:
     said = "".join(f"\n  {line}" for line in done.tail[-12:])
-    return ArmletError(what + said, hint=f"{hint}; run it yourself: {command}".removeprefix("; "), kind=Kind.TARGET)
+    # Not the command: the files that it names are gone by then.
+    by_hand = "docs/smoke.md says how to run it by hand"
+    return ArmletError(what + said, hint=f"{hint}; {by_hand}".removeprefix("; "), kind=Kind.TARGET)

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import json
-import tempfile
-import zipfile
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
-from armlet import digest, elf, manifest
 from armlet.config import resolve
 from armlet.errors import ArmletError, Kind
 from armlet.events import Note, Sink, silent
@@ -25,9 +22,11 @@ from armlet.paths import Paths
 from armlet.process import Runner
 from armlet.providers import PROVIDERS
 from armlet.qemu.checks import Check, check_trial, check_wrong_conversion
-from armlet.qemu.report import SmokeReport
+from armlet.qemu.report import STALE, SmokeReport
 from armlet.qemu.rootfs import make
 from armlet.qemu.run import Target, demand_model
+from armlet.qemu.runtime import find_runtime, unpack
+from armlet.qemu.scratch import scratch, sweep
 from armlet.qemu.trial import LATENCY_RUNS, Place, Trial, Wanted, attempt
 from armlet.registrations import ONNX_DOMAIN
 from armlet.spec.runtime import RuntimeManifest
@@ -36,7 +35,6 @@ from armlet.spec.sku import Provider
 REPORT = "smoke.json"
 MODELS = "models"
 """Folder beside the report: each of the SKU's models as it ran."""
-_LIBRARY = "libonnxruntime.so.1"
 _FUSED = "com.microsoft:FusedConv"
 INT8_TOLERANCE = 0.05
 """Largest difference of an int8 model's outputs from what its QDQ nodes say. Kernels round each layer's result to one
@@ -46,28 +44,28 @@ the probability of an undecided sample by 0.025, and there are two scores."""
 Tried = tuple[Trial, tuple[Check, ...]]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Runtime:
-    """A built runtime: its manifest and where its library is."""
-
-    manifest: RuntimeManifest
-    library: Path
-    wheel: Path | None
-
-
-def smoke(paths: Paths, sku: str, emit: Sink = silent, *, runner: Runner | None = None) -> SmokeReport:
+def smoke(
+    paths: Paths, sku: str, emit: Sink = silent, *, planned: str | None = None, runner: Runner | None = None
+) -> SmokeReport:
     """Runs a SKU's models on its built runtime; writes ``smoke.json`` and the models as they ran to ``dist/<sku>/``.
 
     Each model is compared with x86, with NumPy on the target and without, and through upstream's Python wheel where the
     SKU has one. A minimal runtime takes it converted for the SKU's providers; the first one is then converted for the
     CPU provider alone, which must be noticed.
 
+    ``planned`` is the id that a build of the recipes would have now: one of other recipes is run, and told.
+
     Raises:
         ArmletError: (INPUT) the SKU or a model is wrong or nothing is built; (HOST) no emulator, one that does not know
-            the core, or no root file system; (TARGET) a check failed, or the target's program crashed.
+            the core, no root file system, or no room in the temporary folder; (TARGET) a check failed, or the target's
+            program crashed.
     """
     resolved = resolve(paths, sku)
     runtime = find_runtime(paths, sku)
+    current = None if planned is None else runtime.manifest.build_id == planned
+    if current is False:
+        emit(Note(text=f"dist/{sku} {STALE}: ./inv build --sku {sku}"))
+    sweep()
     demand_model(resolved.cpu, runner)
     suite = resolved.toolchain.base.suite
     rootfs = make(paths, suite=suite, architecture=resolved.toolchain.debian_arch, emit=emit, runner=runner)
@@ -78,9 +76,8 @@ def smoke(paths: Paths, sku: str, emit: Sink = silent, *, runner: Runner | None 
         providers=runtime.manifest.providers,
     )
     tried: list[Tried] = []
-    with tempfile.TemporaryDirectory(prefix="armlet-models-") as scratch:
-        folder = Path(scratch)
-        wheel = _unpacked(runtime.wheel, folder / "wheel")
+    with scratch("models") as folder:
+        wheel = unpack(runtime.wheel, folder / "wheel") if runtime.wheel else None
         bench = _Bench(place=place, manifest=runtime.manifest, wheel=wheel, folder=folder, emit=emit, runner=runner)
         models = [
             found
@@ -88,21 +85,21 @@ def smoke(paths: Paths, sku: str, emit: Sink = silent, *, runner: Runner | None 
             for found in versions(model, paths, folder / "int8", limits=bench.limits, emit=emit)
         ]
         for model in models:
-            tried += bench.model(model)
+            converted = bench.convert(model)
+            # Before it runs: where the target's program crashes, this is what to run by hand.
+            write_whole(paths.dist(sku) / MODELS / f"{model.name}{converted.path.suffix}", converted.path.read_bytes())
+            tried += bench.model(model, converted)
         if models and runtime.manifest.flavor == "minimal" and runtime.manifest.providers[0] != "cpu":
             tried += bench.wrong_conversion(models[0])
         tried += bench.probes()
-        for model in models:
-            converted = bench.converted[model.name]
-            target = paths.dist(sku) / MODELS / f"{model.name}{converted.path.suffix}"
-            write_whole(target, converted.path.read_bytes())
     report = SmokeReport(
         sku=sku,
+        current=current,
         cpu=resolved.cpu.name,
         rootfs=f"Debian {suite} {resolved.toolchain.debian_arch}",
         library=runtime.library.name,
         library_size=runtime.library.stat().st_size,
-        beside={path.name: path.stat().st_size for path in _beside(runtime)},
+        beside={path.name: path.stat().st_size for path in runtime.beside},
         trials=tuple(trial for trial, _ in tried),
         checks=tuple(check for _, checks in tried for check in checks),
     )
@@ -110,53 +107,6 @@ def smoke(paths: Paths, sku: str, emit: Sink = silent, *, runner: Runner | None 
     write_whole(target, json.dumps(report.to_json(), indent=2, sort_keys=True, ensure_ascii=False).encode() + b"\n")
     _judge(report, target)
     return report
-
-
-def find_runtime(paths: Paths, sku: str) -> Runtime:
-    """What the last build of a SKU yielded.
-
-    Raises:
-        ArmletError: (INPUT) there is none, or its library is not the one that its manifest describes.
-    """
-    folder = paths.dist(sku)
-    hint = f"./inv build --sku {sku}"
-    if not (folder / manifest.FILE).exists():
-        raise ArmletError(f"nothing is built for {sku}", hint=hint, kind=Kind.INPUT, where=str(folder))
-    made = manifest.read_manifest(folder / manifest.FILE)
-    found = {path.resolve() for path in folder.glob(f"armlet-runtime-*/lib/{_LIBRARY}*") if path.is_file()}
-    known = {file.sha256 for file in made.files}
-    for path in sorted(found):
-        if digest.of_file(path) in known:
-            return Runtime(manifest=made, library=path, wheel=next(folder.glob("*.whl"), None))
-    what = "the library is missing"
-    if found:
-        told = ", ".join(f"{path.name} {_machine(path)}" for path in sorted(found))
-        what = f"the library is not the one that runtime.json describes: {told}"
-    raise ArmletError(what, hint=f"remove {folder}, then: {hint}", kind=Kind.INPUT, where=str(folder))
-
-
-def _unpacked(wheel: Path | None, folder: Path) -> Path | None:
-    if wheel is None:
-        return None
-    with zipfile.ZipFile(wheel) as archive:
-        archive.extractall(folder)
-    return folder
-
-
-def _beside(runtime: Runtime) -> list[Path]:
-    """Libraries that travel with the main one."""
-    return sorted(
-        path
-        for path in runtime.library.parent.glob("*.so.*")
-        if path != runtime.library and path.is_file() and not path.is_symlink()
-    )
-
-
-def _machine(path: Path) -> str:
-    data = path.read_bytes()
-    if not elf.is_elf(data):
-        return "is no ELF file"
-    return f"is for {elf.read(data, name=path.name).machine.removeprefix('EM_')}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -170,15 +120,16 @@ class _Bench:
     folder: Path
     emit: Sink
     runner: Runner | None
-    converted: dict[str, Converted] = field(default_factory=dict)
-    """Model -> what was tried of it, for the SKU's providers."""
 
     @property
     def limits(self) -> Limits:
         return Limits(opsets=self.manifest.opsets, onnx_ir_max=self.manifest.onnx_ir_max)
 
-    def model(self, model: Version) -> Iterator[Tried]:
-        converted = self.converted[model.name] = self._convert(model.path, model.shapes, self.manifest.providers)
+    def convert(self, model: Version) -> Converted:
+        """The model as the runtime takes it, for the SKU's providers."""
+        return self._convert(model.path, model.shapes, self.manifest.providers)
+
+    def model(self, model: Version, converted: Converted) -> Iterator[Tried]:
         samples = model.samples()
         wanted = Wanted(outputs=reference_outputs(model.path, samples))
         if model.quantised:
@@ -214,14 +165,15 @@ class _Bench:
         """Small models made to show one behaviour each, where the runtime has their operators."""
         if self._has(CLIP_OPERATORS):
             name, file = "clip-without-minimum", clip_without_minimum(self.folder / "clip.onnx")
-            yield from self.model(Version(name=name, path=file, of=file, shapes={}, samples_of=name))
-        for probe in INT8_PROBES:
-            if not self._has(probe.operators):
+            probe = Version(name=name, path=file, of=file, shapes={}, samples_of=name)
+            yield from self.model(probe, self.convert(probe))
+        for int8 in INT8_PROBES:
+            if not self._has(int8.operators):
                 continue
-            file = probe.write(self.folder / f"{probe.name}.onnx")
-            samples = samples_for(probe.name, file, {})
-            wanted = Wanted(outputs=exact_outputs(file, samples), tolerance=probe.tolerance)
-            trial = self._run(probe.name, self._convert(file, {}, self.manifest.providers), samples, wanted, runs=0)
+            file = int8.write(self.folder / f"{int8.name}.onnx")
+            samples = samples_for(int8.name, file, {})
+            wanted = Wanted(outputs=exact_outputs(file, samples), tolerance=int8.tolerance)
+            trial = self._run(int8.name, self._convert(file, {}, self.manifest.providers), samples, wanted, runs=0)
             yield trial, check_trial(trial, self.manifest.providers, kernels_alone=True)
 
     def _has(self, operators: frozenset[str]) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import tempfile
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -17,6 +16,7 @@ from armlet.onnx.quantise import signal_to_error
 from armlet.onnx.samples import Sample
 from armlet.process import Runner
 from armlet.qemu.run import Target, run_python
+from armlet.qemu.scratch import demand_room, scratch
 
 _REFUSED = 6
 """What the target's script ends with where ONNX Runtime refuses or fails; its report then says why."""
@@ -142,10 +142,9 @@ def attempt(
     ``runs`` is how often each sample is run again for the latency; 0 measures none.
 
     Raises:
-        ArmletError: (TARGET) the program ended with a signal, or without a report.
+        ArmletError: (TARGET) the program ended with a signal, or without a report; (HOST) the temporary folder is full.
     """
-    with tempfile.TemporaryDirectory(prefix="armlet-smoke-") as scratch:
-        folder = Path(scratch)
+    with scratch("smoke") as folder:
         job = _write_job(folder, place, model, samples, runs, wheel=wheel is not None)
         out = folder / "report.json"
         done = run_python(
@@ -153,6 +152,7 @@ def attempt(
             ("-m", "armlet_runtime.smoke", str(job), "--out", str(out)),
             path=(place.device, *([wheel, _ON_TARGET] if wheel else [])),
             site_packages=with_numpy,
+            scratch=folder,
             emit=emit,
             runner=runner,
         )
@@ -160,7 +160,9 @@ def attempt(
             report = json.loads(out.read_bytes())
         except (OSError, ValueError) as error:
             raise _without_report(done.code, done.tail) from error
-    failure = report.get("error")
+        failure = report.get("error")
+        if failure:
+            demand_room(folder, failure["message"])
     if failure and done.code == _REFUSED:
         if failure["kind"] == "LibraryError":
             raise ArmletError(

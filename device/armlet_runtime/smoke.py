@@ -15,9 +15,12 @@ Exit code: 0 done, 2 a job that makes no sense, 6 ONNX Runtime refused the model
 from __future__ import annotations
 
 import argparse
+import errno
 import importlib
 import json
+import os
 import platform
+import shutil
 import sys
 import tempfile
 import time
@@ -28,6 +31,8 @@ from typing import Any
 from armlet_runtime import ort
 
 SCHEMA = 1
+_LEAST_FREE = 64 << 10
+"""Bytes. With less, a profile that is cut short was so for want of room."""
 
 
 def run(job: dict[str, Any], folder: Path) -> dict[str, Any]:
@@ -35,7 +40,8 @@ def run(job: dict[str, Any], folder: Path) -> dict[str, Any]:
 
     Every sample is run once with profiling, which names the provider of each node, then ``runs`` times
     without, which is what the latencies (milliseconds) are of. Raises :class:`armlet_runtime.ort.OrtError`,
-    :class:`OSError` where a file cannot be read, :class:`KeyError` where the job lacks a key.
+    :class:`OSError` where a file cannot be read or the temporary folder is full, :class:`KeyError` where the job
+    lacks a key.
     """
     api: Any = importlib.import_module(job.get("api", ort.__name__))
     library = api.load_library(folder / job["library"])
@@ -50,7 +56,7 @@ def run(job: dict[str, Any], folder: Path) -> dict[str, Any]:
         with api.InferenceSession(folder / job["model"], options, job["providers"], library=library) as session:
             loaded = time.perf_counter() - started
             results = [{"sample": name, "outputs": _outputs(session, feed)} for name, feed in samples]
-            rows = api.provider_of_each_node(session.end_profiling())
+            rows = _profiled(api, session, scratch)
             latencies = _latencies(session, samples, job["runs"])
             providers = session.get_providers()
     return {
@@ -89,6 +95,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
         part.write_text(text, encoding="utf-8")
         part.replace(chosen.out)
     return code
+
+
+def _profiled(api: Any, session: Any, folder: str) -> Any:
+    profile = session.end_profiling()
+    try:
+        return api.provider_of_each_node(profile)
+    except ort.OrtError:
+        # ONNX Runtime does not say that it could not write all of it, and later the room is there again.
+        if shutil.disk_usage(folder).free < _LEAST_FREE:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), folder) from None
+        raise
 
 
 def _failure(error: Exception, code: str, message: str) -> dict[str, Any]:

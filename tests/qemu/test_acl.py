@@ -20,7 +20,8 @@ from armlet.paths import Paths
 from armlet.qemu.report import SmokeReport
 from armlet.qemu.rootfs import make
 from armlet.qemu.run import Target, run_python
-from armlet.qemu.smoke import find_runtime, smoke
+from armlet.qemu.runtime import find_runtime
+from armlet.qemu.smoke import smoke
 
 SKU = "vision-a72-acl"
 LIBRARY = "libarm_compute.so.43.0.0"

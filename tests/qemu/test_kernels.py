@@ -20,7 +20,7 @@ from armlet.onnx.samples import Sample, samples_for
 from armlet.paths import Paths
 from armlet.qemu.rootfs import make
 from armlet.qemu.run import Target, run_python
-from armlet.qemu.smoke import find_runtime
+from armlet.qemu.runtime import find_runtime
 from armlet.qemu.trial import Place, Wanted, attempt
 from armlet.spec.cpu import CPUS
 

@@ -12,21 +12,15 @@ from typing import Any
 import numpy
 import pytest
 
-from armlet.digest import of_bytes
 from armlet.errors import ArmletError, Kind
 from armlet.onnx.samples import Sample
-from armlet.paths import Paths
 from armlet.process import Command, Done
 from armlet.qemu.checks import check_trial, check_wrong_conversion, fallback
 from armlet.qemu.report import EMULATED, SmokeReport
-from armlet.qemu.run import Target, demand_model, run_on_target, run_python
-from armlet.qemu.smoke import find_runtime
+from armlet.qemu.run import Target, run_on_target, run_python
 from armlet.qemu.trial import Answer, Latency, Node, Place, Trial, Wanted, attempt
-from armlet.spec import runtime as spec
 from armlet.spec.cpu import CPUS
-from armlet.spec.runtime import RuntimeManifest
 from armlet.spec.sku import Provider
-from tests.fakes.elf_file import EM_X86_64, FakeElf
 from tests.fakes.runner import FakeRunner
 
 XNN, CPU = "XnnpackExecutionProvider", "CPUExecutionProvider"
@@ -192,24 +186,6 @@ def test_no_core_that_has_everything(target: Target) -> None:
     assert caught.value.kind is Kind.INPUT
 
 
-LISTED = ("Available CPUs:", "  cortex-a35", "  cortex-a72", "  max", "  any")
-
-
-def test_a_core_that_the_installed_qemu_does_not_know(target: Target) -> None:
-    runner = FakeRunner({"-cpu help": Done(code=0, tail=LISTED)})
-    with pytest.raises(ArmletError) as caught:
-        demand_model(target.cpu, runner)
-    assert caught.value.kind is Kind.HOST
-    assert caught.value.what == 'qemu-aarch64-static knows no core "cortex-a53", as which cortex-a53 is run'
-    assert caught.value.hint.endswith("has no more than cortex-a53: cortex-a35, cortex-a72")
-    demand_model(CPUS["cortex-a73"], runner)
-
-
-@pytest.mark.parametrize("answer", [Done(code=0, tail=()), Done(code=1, tail=("qemu: no idea",))])
-def test_a_qemu_that_does_not_say_what_it_knows_is_tried(target: Target, answer: Done) -> None:
-    demand_model(target.cpu, FakeRunner({"-cpu help": answer}))
-
-
 @pytest.mark.parametrize(
     ("code", "parts"),
     [
@@ -227,6 +203,7 @@ def test_a_signal_is_explained(target: Target, code: int, parts: tuple[str, ...]
         run_on_target(target, ("/bin/true",), runner=runner)
     assert caught.value.kind is Kind.TARGET
     assert all(part in caught.value.what for part in (*parts, "last words"))
+    assert caught.value.hint.endswith("docs/smoke.md says how to run it by hand")
 
 
 def test_an_exit_code_of_its_own_is_the_callers(target: Target) -> None:
@@ -335,64 +312,3 @@ def test_no_trial_without_a_report(target: Target, answer: Any, part: str) -> No
         tried(target, answer)
     assert caught.value.kind is Kind.TARGET
     assert part in caught.value.what
-
-
-def manifest_for(library: Path) -> bytes:
-    data = library.read_bytes()
-    return (
-        RuntimeManifest(
-            sku="demo",
-            build_id="0" * 64,
-            ort_version="1.21.0",
-            ort_format_version=(4, 6),
-            onnx_ir_max=10,
-            opsets={"ai.onnx": 22},
-            flavor="minimal",
-            target=spec.Target(triple="t", arch="aarch64", float_abi="aapcs64", isa="armv8-a", cpu="cortex-a53"),
-            requires=spec.Requires(glibc="2.36", glibcxx=None, kernel="5.15"),
-            providers=CHAIN,
-            operators=None,
-            files=(
-                spec.ShippedFile(
-                    path="lib/libonnxruntime.so.1.21.0",
-                    size=len(data),
-                    sha256=of_bytes(data),
-                    stripped=True,
-                    build_id=None,
-                ),
-            ),
-            source_set=spec.SourceSetRef(name="s", sha256="0" * 64),
-            toolchain=spec.ToolchainRef(name="t", image="sha256:0", compiler="gcc"),
-        )
-        .model_dump_json(by_alias=True)
-        .encode()
-    )
-
-
-def test_the_runtime_is_the_one_that_its_manifest_describes(paths: Paths) -> None:
-    with pytest.raises(ArmletError) as caught:
-        find_runtime(paths, "demo")
-    assert (caught.value.kind, caught.value.hint) == (Kind.INPUT, "./inv build --sku demo")
-
-    folder = paths.dist("demo") / "armlet-runtime-demo-1.21.0-t" / "lib"
-    folder.mkdir(parents=True)
-    library = folder / "libonnxruntime.so.1.21.0"
-    library.write_bytes(b"ELF")
-    (folder / "libonnxruntime.so.1").symlink_to(library.name)
-    manifest = paths.dist("demo") / "runtime.json"
-    manifest.write_bytes(manifest_for(library))
-    assert find_runtime(paths, "demo").library == library
-
-    library.write_bytes(b"another")
-    with pytest.raises(ArmletError, match=r"not the one .*\.so\.1\.21\.0 is no ELF file"):
-        find_runtime(paths, "demo")
-    library.write_bytes(FakeElf(machine=EM_X86_64).build())
-    with pytest.raises(ArmletError, match=r"not the one .*\.so\.1\.21\.0 is for X86_64"):
-        find_runtime(paths, "demo")
-    library.unlink()
-    with pytest.raises(ArmletError, match="missing"):
-        find_runtime(paths, "demo")
-    manifest.write_bytes(b"{}")
-    with pytest.raises(ArmletError) as caught:
-        find_runtime(paths, "demo")
-    assert (caught.value.kind, caught.value.where) == (Kind.INPUT, str(manifest))

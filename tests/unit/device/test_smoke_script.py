@@ -7,6 +7,7 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -83,3 +84,18 @@ def test_what_goes_wrong_is_in_the_report(
     error = json.loads(out.read_text(encoding="utf-8"))["error"]
     assert error["kind"] == kind
     assert error["message"]
+
+
+def test_a_profile_that_had_no_room_is_told(
+    tmp_path: Path, job: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def cut_short(_: object) -> None:
+        raise ort.OrtError(ort.OrtErrorCode.FAIL, "no finished profile")
+
+    monkeypatch.setattr(ort, "provider_of_each_node", cut_short)
+    out = tmp_path / "report.json"
+    arguments = [write(tmp_path, job), "--out", str(out)]
+    assert smoke.main(arguments) == 6
+    monkeypatch.setattr("shutil.disk_usage", lambda _: SimpleNamespace(free=0))
+    assert smoke.main(arguments) == 2
+    assert "No space left on device" in json.loads(out.read_text(encoding="utf-8"))["error"]["message"]
