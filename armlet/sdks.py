@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -14,26 +15,9 @@ from armlet.yamlfile import Document, Problem
 
 KEY = ("runtime", "sdks")
 
-_SYSTEM = frozenset(
-    (
-        *(
-            "/",
-            "/bin",
-            "/boot",
-            "/dev",
-            "/etc",
-            "/home",
-            "/lib",
-            "/lib64",
-            "/media",
-            "/mnt",
-            "/opt",
-            "/proc",
-            "/root",
-            "/run",
-        ),
-        *("/sbin", "/srv", "/sys", "/tmp", "/usr", "/usr/include", "/usr/lib", "/usr/local", "/usr/share", "/var"),
-    )
+_SYSTEM = re.compile(
+    r"/|/(bin|boot|dev|etc|home|lib|lib64|media|mnt|opt|proc|root|run|sbin|srv|sys|tmp|usr|var)"
+    r"|/usr/(bin|include|lib|lib64|libexec|local|sbin|share|src)"
 )
 """Folders that hold all sorts of things: hashing them takes hours, and what they hold changes from day to day."""
 _FILES = (".h", ".so")
@@ -63,11 +47,11 @@ def found(sku: Document, root: Path, environment: Mapping[str, str]) -> tuple[di
             place = root / Path(text).expanduser()
             wrong = _wrong(place, sdk, root)
         except (OSError, RuntimeError, ValueError) as error:
-            place, wrong = Path(text), f"cannot be read: {_reason(error)}"
+            place, wrong = Path(text), (f"cannot be read: {_reason(error)}", _READABLE)
         if wrong:
             by = "" if given else f" ({sdk.environment})"
-            what = f"{_shown(place)}{by} {wrong}"
-            problems.append(sku.problem(key if given else ("runtime", "providers"), what, _hint(sdk)))
+            what = f"{_shown(place)}{by} {wrong[0]}"
+            problems.append(sku.problem(key if given else ("runtime", "providers"), what, wrong[1]))
         places[sdk.name] = place
     return places, problems
 
@@ -91,36 +75,38 @@ def content(folder: Path) -> str:
     except OSError as error:
         raise ArmletError(
             f"a vendor's file cannot be read: {_reason(error)}",
-            hint="make the folder and all in it readable for this user",
+            hint=_READABLE,
             kind=Kind.INPUT,
             where=_shown(folder),
         ) from error
     return digest.of_value(sorted(entries))
 
 
-def _wrong(place: Path, sdk: Sdk, root: Path) -> str:
-    """What is wrong with a folder; empty where it is sound.
+def _wrong(place: Path, sdk: Sdk, root: Path) -> tuple[str, str] | None:
+    """What is wrong with a folder, and what mends it; null where it is sound.
 
     Raises:
         OSError, RuntimeError: it, or something in it, cannot be read.
     """
     if place.exists() and not place.is_dir():
-        return f"is no {sdk.name}: it is no folder"
+        return f"is no {sdk.name}: it is no folder", _hint(sdk)
     if missing := _missing(place, sdk):
-        return f"is no {sdk.name}: it lacks {', '.join(missing)}"
+        return f"is no {sdk.name}: it lacks {', '.join(missing)}", _hint(sdk)
     real = place.resolve()
-    if str(real) in _SYSTEM or real == Path.home().resolve() or root.resolve().is_relative_to(real):
+    if _SYSTEM.fullmatch(str(real)) or real == Path.home().resolve() or root.resolve().is_relative_to(real):
         return (
-            f"is no {sdk.name}: it is a folder of the system, of a user or around this project; give it one of its own"
+            f"is no {sdk.name}: it is a folder of the system, of a user or around this project",
+            f"copy what belongs to {sdk.name} into a folder of its own",
         )
     for path in _below(place):
         if path.is_symlink():
             if path.readlink().is_absolute() or not path.resolve().is_relative_to(real):
                 name, target = (_shown(one) for one in (path.relative_to(place), path.readlink()))
-                return f"has a link that leaves the folder, which the build does not see: {name} -> {target}"
+                what = f"has a link that leaves the folder, which the build does not see: {name} -> {target}"
+                return what, "put a copy of what it leads to in its place, or a relative link"
         elif path.is_file() and not os.access(path, os.R_OK):
-            return f"cannot be read: permission denied: {_shown(path.relative_to(place))}"
-    return ""
+            return f"cannot be read: permission denied: {_shown(path.relative_to(place))}", _READABLE
+    return None
 
 
 def _below(folder: Path) -> Iterator[Path]:
@@ -152,6 +138,7 @@ def _shown(path: object) -> str:
 
 
 _LONGEST = 200
+_READABLE = "name a folder that is there, and make all in it readable for this user"
 
 
 def _providers(sku: Document) -> list[str]:

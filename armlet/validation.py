@@ -75,7 +75,7 @@ def _problem(model: type[BaseModel], document: Document, detail: Mapping[str, An
         return document.problem(key, "is empty", f"write at least {context['min_length']}")
     if kind == "missing":
         return document.problem(key, "is missing", f"add `{name}:` here")
-    if given is None and kind != "value_error":
+    if given is None:
         return document.problem(key, "is empty", "give it a value, or remove the key where it may be left out")
     if kind == "literal_error":
         known = _literals(model, key)
@@ -90,8 +90,6 @@ def _problem(model: type[BaseModel], document: Document, detail: Mapping[str, An
     if kind == "string_type" and isinstance(given, (int, float)):
         written = document.source(key)
         return document.problem(key, f"{written} is a number, and text is wanted", f'write it in quotes: "{written}"')
-    if kind == "value_error":
-        return document.problem(key, str(context["error"]), "docs/schemas has what every key takes")
     wanted = patterns.KINDS.get(kind)
     if wanted:
         return document.problem(key, f"{_shown(given)} is not {wanted}", f"write {wanted}")

@@ -36,6 +36,7 @@ def told(place: object, root: Path, *, by_variable: bool = False) -> str:
     assert {one.where for one in problems} <= {"sku.yaml:2" if by_variable else "sku.yaml:4"}
     assert all(VARIABLE in one.what for one in problems if by_variable)
     assert all(one.what.startswith("runtime.sdks.rknpu-ddk: ") for one in problems if not by_variable)
+    assert all(one.hint for one in problems)
     return "\n".join(one.what for one in problems)
 
 
