@@ -7,7 +7,6 @@ on the CPU provider without a word.
 
 from __future__ import annotations
 
-import tempfile
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -22,6 +21,7 @@ from armlet.onnx import ortfile
 from armlet.onnx.levels import LEVELS, Level, level_of
 from armlet.onnx.libraries import library
 from armlet.onnx.reading import Limits, Shapes, nodes, read
+from armlet.scratch import scratch
 from armlet.spec.sku import Provider
 
 _SILENT = 4
@@ -140,7 +140,7 @@ def save_optimised(model: Any, level: Level, *, save_as: Literal["ORT", "ONNX"],
         ArmletError: ONNX Runtime refuses the model; ``where`` is its file.
     """
     ort = library("onnxruntime")
-    with tempfile.TemporaryDirectory(prefix="armlet-convert-") as folder:
+    with scratch("convert") as folder:
         saved = Path(folder, "model" + (".ort" if save_as == "ORT" else ".onnx"))
         options = ort.SessionOptions()
         options.graph_optimization_level = getattr(ort.GraphOptimizationLevel, f"ORT_ENABLE_{level.name.upper()}")

@@ -7,7 +7,6 @@ convolutions before their weights are rounded. ONNX Runtime's own quantiser does
 from __future__ import annotations
 
 import hashlib
-import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +22,7 @@ from armlet.onnx.libraries import library
 from armlet.onnx.reading import Limits, Shapes, nodes, opsets_of, read
 from armlet.onnx.samples import Sample
 from armlet.registrations import ONNX_DOMAIN
+from armlet.scratch import scratch
 from armlet.spec.sku import Quantise
 
 _PER_CHANNEL_OPSET = 13
@@ -172,7 +172,7 @@ def _raised(model: Any, opset: int, wanted: int, path: Path) -> Any:
 def _quantised(prepared: Any, how: Quantise, samples: Sequence[Sample], path: Path) -> Any:
     quantization = library("onnxruntime.quantization")
     types = {"int8": quantization.QuantType.QInt8, "uint8": quantization.QuantType.QUInt8}
-    with tempfile.TemporaryDirectory(prefix="armlet-quantise-") as folder:
+    with scratch("quantise") as folder:
         saved = Path(folder, "quantised.onnx")
         try:
             quantization.quantize_static(

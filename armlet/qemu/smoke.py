@@ -26,9 +26,9 @@ from armlet.qemu.report import STALE, SmokeReport
 from armlet.qemu.rootfs import make
 from armlet.qemu.run import Target, demand_model
 from armlet.qemu.runtime import find_runtime, unpack
-from armlet.qemu.scratch import scratch, sweep
 from armlet.qemu.trial import LATENCY_RUNS, Place, Trial, Wanted, attempt
 from armlet.registrations import ONNX_DOMAIN
+from armlet.scratch import scratch, sweep
 from armlet.spec.runtime import RuntimeManifest
 from armlet.spec.sku import Provider
 

@@ -16,7 +16,7 @@ from armlet.onnx.quantise import signal_to_error
 from armlet.onnx.samples import Sample
 from armlet.process import Runner
 from armlet.qemu.run import Target, run_python
-from armlet.qemu.scratch import demand_room, scratch
+from armlet.scratch import demand_room, scratch
 
 _REFUSED = 6
 """What the target's script ends with where ONNX Runtime refuses or fails; its report then says why."""

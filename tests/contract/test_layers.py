@@ -49,7 +49,7 @@ LAYERS: tuple[frozenset[str], ...] = (
             "armlet.yamlfile",
         }
     ),
-    frozenset({"armlet.engine", "armlet.fetch", "armlet.store"}),
+    frozenset({"armlet.engine", "armlet.fetch", "armlet.scratch", "armlet.store"}),
     frozenset(
         {
             "armlet.doctor",

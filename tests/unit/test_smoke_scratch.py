@@ -13,10 +13,13 @@ import pytest
 
 from armlet.errors import ArmletError, Kind, host_error
 from armlet.files import write_whole
+from armlet.onnx.convert import save_optimised
+from armlet.onnx.levels import LEVELS
+from armlet.onnx.libraries import library
 from armlet.process import Command, Done
 from armlet.qemu.run import Target
-from armlet.qemu.scratch import demand_room, scratch, sweep
 from armlet.qemu.trial import Place, Wanted, attempt
+from armlet.scratch import demand_room, scratch, sweep
 from armlet.spec.cpu import CPUS
 from tests.fakes.runner import FakeRunner
 
@@ -75,6 +78,17 @@ def test_what_fails_without_room_fails_for_want_of_it(temporary: Path, monkeypat
     assert names_the_temporary_folder(told(refused), temporary)
     with pytest.raises(ArmletError):
         demand_room(temporary, "")
+
+
+def test_a_conversion_without_room_does_not_blame_the_model(temporary: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def convert() -> ArmletError:
+        with pytest.raises(ArmletError) as caught:
+            save_optimised(library("onnx").ModelProto(), LEVELS["cpu"], save_as="ORT", where=Path("m.onnx"))
+        return caught.value
+
+    assert convert().kind is Kind.INPUT
+    monkeypatch.setattr("shutil.disk_usage", lambda _: SimpleNamespace(free=4096))
+    assert names_the_temporary_folder(convert(), temporary)
 
 
 def test_no_temporary_folder_at_all(temporary: Path, monkeypatch: pytest.MonkeyPatch) -> None:

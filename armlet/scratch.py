@@ -1,4 +1,4 @@
-"""The temporary folders of a smoke: swept, made, and named where they have no room."""
+"""Temporary folders: swept, made, and named where they have no room."""
 
 from __future__ import annotations
 
