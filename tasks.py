@@ -134,7 +134,7 @@ def sku_overview(_context: Any, json: bool = False) -> None:
     from armlet.sinks.tables import table
 
     rows = overview.overview(cli.here())
-    cli.show_json(overview.to_json(rows)) if json else cli.show(table(overview.HEAD, map(overview.cells, rows)))
+    cli.show_json(rows) if json else cli.show(table(overview.HEAD, map(overview.cells, rows)))
 
 
 @task(

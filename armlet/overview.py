@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -171,7 +171,3 @@ def _mib(size: int | None) -> str:
 
 def _passed(passed: int | None, failed: int | None) -> str:
     return "-" if passed is None or failed is None else f"{passed} of {passed + failed}"
-
-
-def to_json(rows: Sequence[Row]) -> list[dict[str, Any]]:
-    return [asdict(row) for row in rows]

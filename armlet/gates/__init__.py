@@ -181,7 +181,8 @@ def demand_intact(dist: Path) -> None:
         wrong = [name for sha256, name in wanted if not (dist / name).is_file() or of_file(dist / name) != sha256]
         listed = {name for _, name in wanted}
         wrong += sorted(path.name for path in dist.glob("*.whl") if path.name not in listed)
-        wrong += [] if listed else [SUMS]
+        if not listed:
+            wrong.append(SUMS)
     except (OSError, ValueError):
         wrong = [SUMS]
     if wrong:

@@ -81,22 +81,10 @@ def convert(
     level = level_of(source, providers)
     data = ortfile.canonical(save_optimised(source, level, save_as="ORT", where=model))
     optimised = library("onnx").load_model_from_string(save_optimised(source, level, save_as="ONNX", where=model))
-    concerns = _concerns(_in_onnxs_operators(source, optimised, level, model), providers)
-    for concern in concerns:
-        emit(Note(text=f"{model.name}: {concern}"))
+    concerns = _told(_concerns(_in_onnxs_operators(source, optimised, level, model), providers), model, emit)
     # What was written anew is read once before anything relies on it.
     _session(data, library("onnxruntime").SessionOptions(), (), model)
-    write_whole(out, data)
-    return Converted(
-        path=out,
-        sha256=digest.of_bytes(data),
-        size=len(data),
-        format_version=ortfile.format_version(data),
-        providers=tuple(providers),
-        level=level,
-        operators=_counted(optimised),
-        concerns=concerns,
-    )
+    return _written(out, data, providers=providers, level=level, operators=_counted(optimised), concerns=concerns)
 
 
 def keep_onnx(
@@ -116,19 +104,36 @@ def keep_onnx(
         ArmletError: the model cannot be read.
     """
     source = read(model, shapes=shapes, limits=limits)
-    concerns = _concerns(source, providers)
+    concerns = _told(_concerns(source, providers), model, emit)
+    data: bytes = source.SerializeToString(deterministic=True)
+    return _written(out, data, providers=providers, level=None, operators=_counted(source), concerns=concerns)
+
+
+def _told(concerns: tuple[str, ...], model: Path, emit: Sink) -> tuple[str, ...]:
     for concern in concerns:
         emit(Note(text=f"{model.name}: {concern}"))
-    data: bytes = source.SerializeToString(deterministic=True)
+    return concerns
+
+
+def _written(
+    out: Path,
+    data: bytes,
+    *,
+    providers: Sequence[Provider],
+    level: Level | None,
+    operators: dict[str, int],
+    concerns: tuple[str, ...],
+) -> Converted:
+    """Writes the model; without a level it was left as it is, an ONNX model."""
     write_whole(out, data)
     return Converted(
         path=out,
         sha256=digest.of_bytes(data),
         size=len(data),
-        format_version=None,
+        format_version=None if level is None else ortfile.format_version(data),
         providers=tuple(providers),
-        level=None,
-        operators=_counted(source),
+        level=level,
+        operators=operators,
         concerns=concerns,
     )
 

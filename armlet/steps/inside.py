@@ -96,11 +96,14 @@ def run(
     if shell_on_fail:
         process.interactive(Command(argv=runner.shell_argv()))
     first = first_error(log, start) or next((line for line in reversed(done.tail) if line.strip()), "no output")
-    kind, hint = next(
-        ((kind, hint) for pattern, kind, hint in _CAUSES if pattern.search(first)),
-        (Kind.BUILD, f"--shell-on-fail opens the container; there, run: {command}"),
-    )
+    kind, hint = cause(first, otherwise=f"--shell-on-fail opens the container; there, run: {command}")
     raise ArmletError(f"{command.argv[0]} failed: {first.strip()}", hint=hint, kind=kind, log=log)
+
+
+def cause(said: str, *, otherwise: str) -> tuple[Kind, str]:
+    """Whose fault it is that a tool failed with these words, and what mends it; ``otherwise`` where nobody knows."""
+    known = ((kind, hint) for pattern, kind, hint in _CAUSES if pattern.search(said))
+    return next(known, (Kind.BUILD, otherwise))
 
 
 def first_error(log: Path, start: int) -> str | None:

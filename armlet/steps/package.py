@@ -22,6 +22,7 @@ from armlet.steps import compile as compile_step
 from armlet.steps import image, wheel
 from armlet.steps.archive import write_tarball
 from armlet.steps.base import Step, Work
+from armlet.steps.inside import cause
 from armlet.steps.runtime_tree import lay_out
 
 REVISION = 5
@@ -158,14 +159,9 @@ def _doing(runner: Runner, folder: str) -> Callable[..., tuple[str, ...]]:
         if done.code == 0:
             return done.tail
         last = next((line.strip() for line in reversed(done.tail) if line.strip()), "nothing")
-        full = any("No space left" in line for line in done.tail)
-        raise ArmletError(
-            f"cannot pack the library: {argv[0]} ended with {done.code}, and said: {last}",
-            hint="free some space (the cache may be on a larger disk: ARMLET_CACHE), and build again"
-            if full
-            else "build again; --verbose shows all that the tools say",
-            kind=Kind.HOST if full else Kind.BUILD,
-        )
+        kind, hint = cause("\n".join(done.tail), otherwise="build again; --verbose shows all that the tools say")
+        what = f"cannot pack the library: {argv[0]} ended with {done.code}, and said: {last}"
+        raise ArmletError(what, hint=hint, kind=kind)
 
     return do
 
