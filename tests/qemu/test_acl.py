@@ -11,9 +11,8 @@ import onnxruntime
 import pytest
 from onnx import TensorProto, helper, numpy_helper, save
 
-from armlet import manifest, pipeline
+from armlet import manifest
 from armlet.config import resolve
-from armlet.events import silent
 from armlet.onnx.convert import convert
 from armlet.onnx.reading import Limits
 from armlet.paths import Paths
@@ -21,26 +20,17 @@ from armlet.qemu.report import SmokeReport
 from armlet.qemu.rootfs import make
 from armlet.qemu.run import Target, run_python
 from armlet.qemu.runtime import find_runtime
-from armlet.qemu.smoke import smoke
+from tests.smoked import HEAVY, smoked
 
 SKU = "vision-a72-acl"
 LIBRARY = "libarm_compute.so.43.0.0"
 ACL, XNN, CPU = "ACLExecutionProvider", "XnnpackExecutionProvider", "CPUExecutionProvider"
-pytestmark = [
-    pytest.mark.heavy,
-    pytest.mark.qemu,
-    pytest.mark.build,
-    pytest.mark.docker,
-    pytest.mark.timeout(5400),
-]
+pytestmark = HEAVY
 
 
 @pytest.fixture(scope="module")
 def report(root: Path) -> SmokeReport:
-    """The smoke of the built SKU: it raises where a check fails."""
-    paths = Paths.of(root)
-    pipeline.build(paths, SKU, silent)
-    return smoke(paths, SKU)
+    return smoked(root, SKU)
 
 
 def counts(report: SmokeReport, model: str) -> dict[str, dict[str, int]]:

@@ -13,14 +13,9 @@ from armlet.manifest import read_manifest
 from armlet.paths import Paths
 from armlet.qemu.smoke import smoke
 from armlet.spec.base import version_key
+from tests.smoked import HEAVY
 
-pytestmark = [
-    pytest.mark.heavy,
-    pytest.mark.qemu,
-    pytest.mark.build,
-    pytest.mark.docker,
-    pytest.mark.timeout(5400),
-]
+pytestmark = HEAVY
 
 
 @pytest.mark.parametrize(("sku", "toolchain"), [("legacy-a7", "armhf-bullseye"), ("gateway-a72", "aarch64-bullseye")])

@@ -23,8 +23,9 @@ from armlet.qemu.run import Target, run_python
 from armlet.qemu.runtime import find_runtime
 from armlet.qemu.trial import Place, Wanted, attempt
 from armlet.spec.cpu import CPUS
+from tests.smoked import REAL
 
-pytestmark = [pytest.mark.qemu, pytest.mark.build, pytest.mark.docker, pytest.mark.timeout(5400)]
+pytestmark = REAL
 
 
 def place_of(root: Path, sku: str) -> Place:

@@ -8,14 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from armlet import pipeline
-from armlet.events import silent
 from armlet.paths import Paths
 from armlet.qemu.report import SmokeReport
-from armlet.qemu.smoke import REPORT, smoke
+from armlet.qemu.smoke import REPORT
 from armlet.qemu.trial import Trial
+from tests.smoked import REAL, smoked
 
-pytestmark = [pytest.mark.qemu, pytest.mark.build, pytest.mark.docker, pytest.mark.timeout(5400)]
+pytestmark = REAL
 
 SKUS = ("demo-a53", "demo-a7")
 XNN, CPU = "XnnpackExecutionProvider", "CPUExecutionProvider"
@@ -23,10 +22,7 @@ XNN, CPU = "XnnpackExecutionProvider", "CPUExecutionProvider"
 
 @pytest.fixture(scope="module", params=SKUS)
 def report(root: Path, request: pytest.FixtureRequest) -> SmokeReport:
-    """The smoke of the built SKU: it raises where a check fails."""
-    paths = Paths.of(root)
-    pipeline.build(paths, request.param, silent)
-    return smoke(paths, request.param)
+    return smoked(root, request.param)
 
 
 def trial(report: SmokeReport, model: str, *, with_numpy: bool = True) -> Trial:

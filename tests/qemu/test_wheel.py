@@ -9,35 +9,24 @@ from pathlib import Path
 import packaging
 import pytest
 
-from armlet import pipeline
 from armlet.config import resolve
 from armlet.digest import of_file
-from armlet.events import silent
 from armlet.manifest import read_manifest
 from armlet.paths import Paths
 from armlet.qemu.report import SmokeReport
 from armlet.qemu.rootfs import make
 from armlet.qemu.run import Target, run_python
-from armlet.qemu.smoke import smoke
 from armlet.qemu.trial import Trial
+from tests.smoked import HEAVY, smoked
 
 SKU = "reduced-a53"
 XNN = "XnnpackExecutionProvider"
-pytestmark = [
-    pytest.mark.heavy,
-    pytest.mark.qemu,
-    pytest.mark.build,
-    pytest.mark.docker,
-    pytest.mark.timeout(5400),
-]
+pytestmark = HEAVY
 
 
 @pytest.fixture(scope="module")
 def report(root: Path) -> SmokeReport:
-    """The smoke of the built SKU: it raises where a check fails."""
-    paths = Paths.of(root)
-    pipeline.build(paths, SKU, silent)
-    return smoke(paths, SKU)
+    return smoked(root, SKU)
 
 
 @pytest.fixture(scope="module")
