@@ -8,6 +8,8 @@ from pathlib import Path
 
 from armlet.files import write_whole
 from armlet.spec.base import Spec
+from armlet.spec.model_record import ModelRecord
+from armlet.spec.payload import PayloadManifest
 from armlet.spec.runtime import RuntimeManifest
 from armlet.spec.sku import Sku
 from armlet.spec.source_set import SourceSet
@@ -16,6 +18,8 @@ from armlet.spec.toolchain import Toolchain
 FOLDER = "docs/schemas"
 
 SCHEMAS: Mapping[str, type[Spec]] = {
+    "model-record.json": ModelRecord,
+    "payload.json": PayloadManifest,
     "runtime.json": RuntimeManifest,
     "sku.json": Sku,
     "source-set.json": SourceSet,

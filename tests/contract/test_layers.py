@@ -63,7 +63,7 @@ LAYERS: tuple[frozenset[str], ...] = (
         }
     ),
     frozenset({"armlet.pipeline"}),
-    frozenset({"armlet.cli", "armlet.demo", "armlet.overview", "armlet.sinks", "tasks"}),
+    frozenset({"armlet.cli", "armlet.demo", "armlet.overview", "armlet.sinks", "armlet.verbs", "tasks"}),
 )
 """Lowest first. A package stands for all its modules; a module imports from its own layer and from those below."""
 

@@ -1,0 +1,60 @@
+"""The record beside a model (``model.onnx.json``): written by each step on the way to a payload, read by the next."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from armlet import digest
+from armlet.errors import ArmletError, Kind
+from armlet.files import write_whole
+from armlet.spec.model_record import ModelRecord
+
+
+def record_path(model: Path) -> Path:
+    return model.with_name(f"{model.name}.json")
+
+
+def write_record(model: Path, record: ModelRecord) -> Path:
+    """Writes the record beside its model.
+
+    Raises:
+        ArmletError: (HOST) the disk is full or not writable.
+    """
+    path = record_path(model)
+    value = record.model_dump(mode="json", by_alias=True)
+    write_whole(path, json.dumps(value, indent=2, sort_keys=True, ensure_ascii=False).encode() + b"\n")
+    return path
+
+
+def read_record(model: Path) -> ModelRecord | None:
+    """The record of a model; None where there is none.
+
+    Raises:
+        ArmletError: (INPUT) it is damaged, or belongs to another file than the model as it is now.
+    """
+    path = record_path(model)
+    try:
+        data = path.read_bytes()
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise _input(path, f"cannot be read: {error.strerror}", "check its permissions") from error
+    try:
+        record = ModelRecord.model_validate_json(data, extra="ignore")
+    except ValidationError as error:
+        first = error.errors()[0]
+        key = ".".join(str(part) for part in first["loc"])
+        raise _input(path, f"is no record of a model: {key}: {first['msg']}".replace(": :", ":"), _ANEW) from error
+    if record.sha256 != digest.of_file(model):
+        raise _input(path, f"belongs to another {model.name} than this one", _ANEW)
+    return record
+
+
+_ANEW = "import or convert the model again, or move the record away: what it says is then not known"
+
+
+def _input(path: Path, what: str, hint: str) -> ArmletError:
+    return ArmletError(what, hint=hint, kind=Kind.INPUT, where=str(path))
