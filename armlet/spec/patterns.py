@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from armlet.spec.base import NAME, RELATIVE_PATH, VERSION
+from armlet.spec.payload import MODEL_VERSION
 from armlet.spec.sku import GLIBC
 from armlet.spec.source_set import CMAKE_TARGET, POOL_PATH, URL
 from armlet.spec.toolchain import TRIPLE
@@ -13,6 +14,7 @@ MEANINGS: Mapping[str, str] = {
     NAME: "a name: small letters, digits, dot, dash, underscore; begins with a letter or digit",
     r"^[0-9a-f]{64}$": "a sha256: 64 digits from 0-9a-f, as sha256sum prints it",
     r"^[0-9a-f]{40}$": "a sha1: 40 digits from 0-9a-f, as sha1sum prints it",
+    MODEL_VERSION: 'a version that packages can have, such as "1.2.0" or "2026.02+b1"; begins with a digit',
     VERSION: 'a version of numbers and dots, such as "2.36"',
     RELATIVE_PATH: "a path relative to its folder, without .. and without spaces",
     r"^[^\x00-\x1f\x7f]+$": "one line of text",
