@@ -25,7 +25,7 @@ from armlet.steps.base import Step, Work
 from armlet.steps.inside import cause
 from armlet.steps.runtime_tree import lay_out
 
-REVISION = 5
+REVISION = 6
 
 _IN, _SCRATCH = "/in", "/scratch"
 _LIBC = "libc.so.6"
@@ -60,6 +60,7 @@ def _facts(resolved: Resolved) -> Mapping[str, Any]:
         "cpu": {"name": resolved.cpu.name, "march": resolved.cpu.march},
         "toolchain": resolved.toolchain.model_dump(mode="json", by_alias=True),
         "source_set": resolved.source_set.model_dump(mode="json", by_alias=True),
+        "kernel_types": None if resolved.kernel_types is None else digest.of_bytes(resolved.kernel_types.encode()),
         # A gate that is added, or whose meaning changes, judges what an older one let pass.
         "gates": {gate.name: gate.reason for gate in GATES},
     }
@@ -200,7 +201,9 @@ def _operators(resolved: Resolved, compiled: Path) -> dict[str, dict[str, tuple[
         for file in sorted((compiled.parent / compile_step.REGISTERED).glob("*.cc"))
         for one in registrations.parse(file.read_text(encoding="utf-8"))
     ]
-    found = kernels.contract(registered, linked)
+    text = resolved.kernel_types
+    types = None if text is None else registrations.kernel_types(text)
+    found = kernels.contract(registered, linked, types)
     if not found:
         raise ArmletError(
             f"no operator can be named: {len(registered)} kernels registered, {len(linked)} found in the library",
