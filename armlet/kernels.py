@@ -75,6 +75,17 @@ def contract(
     return result
 
 
+def without(types: KernelTypes, left_out: tuple[str, ...]) -> KernelTypes:
+    """What the kernels take of a build that lacks the types beginning with ``left_out``."""
+    return {
+        one: {
+            name: tuple(kind for kind in allowed if not kind.removeprefix("seq(tensor(").startswith(left_out))
+            for name, allowed in takes.items()
+        }
+        for one, takes in types.items()
+    }
+
+
 def _grouped(operator: Mapping[int, list[Takes] | None]) -> tuple[Kernels, ...]:
     groups: list[tuple[tuple[Takes, ...] | None, list[int]]] = []
     for since, kernels in sorted(operator.items()):

@@ -18,6 +18,7 @@ from armlet.gates.reading import forbidden_prefixes, read_artefact, tree
 from armlet.process import Command, Runner
 from armlet.reproducible import EPOCH
 from armlet.spec.runtime import Kernels
+from armlet.spec.sku import TYPES_LEFT_OUT
 from armlet.steps import compile as compile_step
 from armlet.steps import image, wheel
 from armlet.steps.archive import write_tarball
@@ -201,8 +202,10 @@ def _operators(resolved: Resolved, compiled: Path) -> dict[str, dict[str, tuple[
         for file in sorted((compiled.parent / compile_step.REGISTERED).glob("*.cc"))
         for one in registrations.parse(file.read_text(encoding="utf-8"))
     ]
-    text = resolved.kernel_types
-    types = None if text is None else registrations.kernel_types(text)
+    types: kernels.KernelTypes | None = None
+    if resolved.kernel_types is not None:
+        left_out = TYPES_LEFT_OUT.get(resolved.sku.runtime.flavor, ())
+        types = kernels.without(registrations.kernel_types(resolved.kernel_types), left_out)
     found = kernels.contract(registered, linked, types)
     if not found:
         raise ArmletError(
