@@ -85,13 +85,13 @@ def untold_types(runtime: Documents, payload: Documents) -> Iterator[Finding]:
 
 
 def _is_silent(one: _Asked, part: str) -> bool:
-    tables = getattr(one, part) or {}
-    return any(None in tables.get(since, ()) for since in one.versions)
+    told_by = getattr(one, part)
+    return any(None in told_by[since] for since in one.versions if since in (one.offered or ()))
 
 
 def _asked(runtime: Documents, payload: Documents) -> Iterator[_Asked]:
     """Nothing where the runtime has every operator; what is of a domain that it lacks is told by another rule."""
-    table = runtime.get("operators")
+    table = runtime["operators"]
     if table is None:
         return
     for domain, operators in sorted(payload["operators"].items()):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any, Callable, Iterable, Iterator, Mapping, NamedTuple, Tuple
 
-from ._contract_fields import FIELDS, SCHEMA, is_count, shown, version_key
+from ._contract_fields import FIELDS, SCHEMA, Field, is_count, shown, version_key
 from ._contract_operators import missing_operators, missing_types, missing_versions, untold_types
 
 PROBLEM, WARNING = "problem", "warning"
@@ -44,14 +44,18 @@ def check(runtime: Mapping[str, Any], payload: Mapping[str, Any]) -> list[Proble
         return [_another_schema(name, documents[name]) for name in strangers]
     found: list[Problem] = []
     broken = set()
-    for document, name, is_sound, wanted in FIELDS:
-        if not is_sound(documents[document].get(name)):
-            broken.add(f"{document}.{name}")
-            found.append(_malformed(document, name, wanted))
+    read: dict[str, dict[str, Any]] = {"runtime": {}, "payload": {}}
+    for field in FIELDS:
+        value = documents[field.document].get(field.name)
+        read[field.document][field.name] = value
+        if not field.is_sound(value):
+            broken.add(f"{field.document}.{field.name}")
+            found.append(_malformed(field))
     for rule in RULES:
         if broken.isdisjoint(rule.reads):
-            found += [Problem(rule.severity, rule.kind, *one) for one in rule.find(runtime, payload)]
-    return found
+            found += [Problem(rule.severity, rule.kind, *one) for one in rule.find(**read)]
+    # Nodes whose types differ in what no kernel cares for are one problem.
+    return list(dict.fromkeys(found))
 
 
 def _is_readable(content: Any) -> bool:
@@ -70,9 +74,9 @@ def _another_schema(document: str, content: Any) -> Problem:
     return Problem(PROBLEM, "schema", document, what, "update Armlet, or " + _MADE_AGAIN[document])
 
 
-def _malformed(document: str, name: str, wanted: str) -> Problem:
-    what = f"{document}.json: {name} is not {wanted}"
-    return Problem(PROBLEM, "malformed", f"{document}.{name}", what, _MADE_AGAIN[document])
+def _malformed(field: Field) -> Problem:
+    what = f"{field.document}.json: {field.name} is not {field.wanted}"
+    return Problem(PROBLEM, "malformed", f"{field.document}.{field.name}", what, _MADE_AGAIN[field.document])
 
 
 READS: dict[str, tuple[str, ...]] = {"minimal": ("ort",), "reduced": ("onnx", "ort"), "full": ("onnx", "ort")}
@@ -120,7 +124,7 @@ def _opsets(runtime: Mapping[str, Any], payload: Mapping[str, Any]) -> Iterator[
 
 
 def _element_types(runtime: Mapping[str, Any], payload: Mapping[str, Any]) -> Iterator[Finding]:
-    known = runtime.get("element_types")
+    known = runtime["element_types"]
     for name in () if known is None else sorted({*payload["element_types"]} - {*known}):
         sku, kind = shown(runtime["sku"]), shown(name)
         what = f"the model has tensors of {kind}, which the kernels of {sku} were not compiled for"
@@ -163,7 +167,8 @@ class Rule(NamedTuple):
     severity: str
     reads: tuple[str, ...]
     """Fields without which it has nothing to say."""
-    find: Callable[[Mapping[str, Any], Mapping[str, Any]], Iterable[Finding]]
+    find: Callable[..., Iterable[Finding]]
+    """Given both documents: ``runtime`` and ``payload``."""
 
 
 _OPERATORS = ("runtime.sku", "runtime.operators", "runtime.opsets", "payload.operators", "payload.opset_imports")
