@@ -48,7 +48,7 @@ def kernel_types(registered: Iterable[Registration], halves: Iterable[Registrati
     ours: dict[_Key, list[Registration]] = defaultdict(list)
     for one in registered:
         ours[(one.domain, one.op, one.since, one.until)].append(one)
-    theirs = _defined()
+    theirs = defined()
     for key in sorted({*ours, *theirs}, key=repr):
         if len(ours[key]) != len(theirs[key]):
             raise _other_kernels(key, len(ours[key]), len(theirs[key]))
@@ -56,7 +56,7 @@ def kernel_types(registered: Iterable[Registration], halves: Iterable[Registrati
     return {**{one: {"T": ("float16",)} for one in halves}, **found}
 
 
-def _defined() -> dict[_Key, list[Takes]]:
+def defined() -> dict[_Key, list[Takes]]:
     """The kernels' definitions; those of one key are in the order of their registration."""
     found: dict[_Key, list[Takes]] = defaultdict(list)
     for one in library("onnxruntime.capi.onnxruntime_pybind11_state").get_all_opkernel_def():

@@ -44,6 +44,8 @@ def told(verdicts: Sequence[Verdict]) -> str:
     if len(verdicts) > 1:
         return table(("SKU", "", "first problem"), map(_row, verdicts))
     (only,) = verdicts
+    if not only.problems:
+        return f"{only.sku}: fits"
     rows = [(one.severity, one.kind, one.what) for one in only.problems]
     hints = [("", "", f" hint: {one.remedy}") for one in only.problems]
     lines = [line for pair in zip(rows, hints, strict=True) for line in pair]

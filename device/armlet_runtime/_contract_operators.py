@@ -41,7 +41,7 @@ def missing_versions(runtime: Documents, payload: Documents) -> Iterator[Finding
     for one in _asked(runtime, payload):
         for since in sorted(one.versions):
             if one.offered is not None and since not in one.offered:
-                sku, has = shown(runtime["sku"]), ", ".join(map(str, sorted(one.offered))) or "none"
+                sku, has = shown(runtime["sku"]), shown(", ".join(map(str, sorted(one.offered))) or "none")
                 what = f"{sku} has no kernel of {one.name} as opset {since} defines it, but for: {has}"
                 remedy = f"rebuild {sku} with operators + {one.name} of opset {since}, or export with an opset of those"
                 yield f"{one.name} {since}", what, remedy
@@ -73,7 +73,7 @@ _OTHER_TYPES = (
 def untold_types(runtime: Documents, payload: Documents) -> Iterator[Finding]:
     told_by = {"runtime": "offered", "payload": "versions"}
     remedy = {
-        "runtime": "build {} again, so that its runtime.json has them".format(shown(runtime["sku"])),
+        "runtime": f"build {shown(runtime['sku'])} again, so that its runtime.json has them",
         "payload": "pack the model again",
     }
     for document, part in told_by.items():

@@ -6,7 +6,6 @@ import copy
 import json
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +19,19 @@ from hypothesis import strategies as st
 from armlet.process import Command, HostRunner
 from armlet.spec.payload import PayloadManifest
 from armlet.spec.runtime import RuntimeManifest
-from tests.fakes.contracts import fake_payload, fake_runtime
-
-Change = Callable[[dict[str, Any], dict[str, Any]], None]
+from tests.fakes.contracts import (
+    CASES,
+    PAYLOAD,
+    RUNTIME,
+    WARNED,
+    Change,
+    answered,
+    every_misfit,
+    fake_payload,
+    fake_runtime,
+    kernel,
+    putting,
+)
 
 
 def found(change: Change) -> list[Problem]:
@@ -35,92 +44,12 @@ def test_what_fits_is_let_through_without_a_word() -> None:
     assert check(fake_runtime(), fake_payload()) == []
 
 
-def putting(document: int, *key: str | int, value: Any) -> Change:
-    """A change of ``runtime`` (0) or ``payload`` (1): one value put at a key."""
-
-    def change(*documents: dict[str, Any]) -> None:
-        inner: Any = documents[document]
-        for part in key[:-1]:
-            inner = inner[part]
-        inner[key[-1]] = value
-
-    return change
-
-
-def kernel(since: int, takes: list[dict[str, list[str]]] | None) -> list[dict[str, Any]]:
-    return [{"since_versions": [since], "takes": takes}]
-
-
-RUNTIME, PAYLOAD = 0, 1
-CASES: tuple[tuple[str, str, Change, str], ...] = (
-    ("format", "onnx", putting(PAYLOAD, "format", value="onnx"), "./inv model.convert --sku gateway-a72"),
-    ("format", "ort", putting(RUNTIME, "flavor", value="gigantic"), "flavor: reduced"),
-    ("ort_format_version", "7", putting(PAYLOAD, "ort_format_version", value=7), "convert it with onnxruntime 1.21.0"),
-    ("ort_format_version", "4", putting(PAYLOAD, "ort_format_version", value=4), "onnxruntime 1.21.0"),
-    ("ort_format_version", "none", putting(PAYLOAD, "ort_format_version", value=None), "onnxruntime 1.21.0"),
-    ("ir_version", "11", putting(PAYLOAD, "ir_version", value=11), "model.ir_version = 10"),
-    ("opset", "ai.onnx", putting(PAYLOAD, "opset_imports", "ai.onnx", value=23), "with opset 22"),
-    ("opset", "ai.onnx.ml", putting(PAYLOAD, "opset_imports", "ai.onnx.ml", value=3), "another flavor"),
-    (
-        "operator",
-        "com.microsoft:QLinearSoftmax",
-        putting(PAYLOAD, "operators", "com.microsoft", "QLinearSoftmax", value=kernel(1, [{"T": ["int8"]}])),
-        "rebuild gateway-a72 with operators + com.microsoft:QLinearSoftmax, or convert",
-    ),
-    (
-        "operator",
-        "org.example:Own",
-        putting(PAYLOAD, "operators", "org.example", value={"Own": kernel(1, None)}),
-        "rebuild gateway-a72 with operators + org.example:Own",
-    ),
-    (
-        "operator_version",
-        "Conv 22",
-        putting(PAYLOAD, "operators", "ai.onnx", "Conv", 0, "since_versions", value=[22]),
-        "Conv of opset 22",
-    ),
-    (
-        "type",
-        "Conv 11",
-        putting(PAYLOAD, "operators", "ai.onnx", "Conv", 0, "takes", 0, "T", value=["float16"]),
-        "cast around Conv",
-    ),
-    (
-        "type",
-        "QuantizeLinear 13",
-        putting(PAYLOAD, "operators", "ai.onnx", "QuantizeLinear", 0, "takes", 0, "T2", value=["int16"]),
-        "cast around QuantizeLinear",
-    ),
-    ("type", "Conv 11", putting(RUNTIME, "operators", "ai.onnx", "Conv", 0, "takes", value=[]), "cast around Conv"),
-    (
-        "element_type",
-        "double",
-        putting(PAYLOAD, "element_types", value=["double", "float"]),
-        "runtime.operators.types + double",
-    ),
-    ("provider", "xnnpack", putting(RUNTIME, "providers", value=["acl"]), "providers + xnnpack"),
-    ("provider", "xnnpack", putting(RUNTIME, "providers", value=[]), "providers + xnnpack"),
-    ("min_runtime", "1.22", putting(PAYLOAD, "min_runtime", value="1.22"), "of newer sources"),
-    ("min_runtime", "1.21.1", putting(PAYLOAD, "min_runtime", value="1.21.1"), "of newer sources"),
-    ("schema", "runtime", putting(RUNTIME, "schema", value=2), "update Armlet"),
-    ("schema", "payload", putting(PAYLOAD, "schema", value=True), "update Armlet"),
-)
-
-
 @pytest.mark.parametrize(("kind", "about", "change", "remedy"), CASES, ids=[f"{one[0]}-{one[1]}" for one in CASES])
 def test_one_misfit_is_one_problem_with_its_remedy(kind: str, about: str, change: Change, remedy: str) -> None:
     (problem,) = found(change)
     assert (problem.severity, problem.kind, problem.about) == ("problem", kind, about)
     assert remedy in problem.remedy
     assert not fits([problem])
-
-
-WARNED: tuple[tuple[str, str, Change], ...] = (
-    ("provider_missing", "xnnpack", putting(RUNTIME, "providers", value=["cpu"])),
-    ("untested", "1.22.0", putting(RUNTIME, "ort_version", value="1.22.0")),
-    ("types_unknown", "runtime", putting(RUNTIME, "operators", "ai.onnx", "Conv", value=[{"since_versions": [11]}])),
-    ("types_unknown", "payload", putting(PAYLOAD, "operators", "ai.onnx", "Conv", 0, "takes", value=None)),
-)
 
 
 @pytest.mark.parametrize(("kind", "about", "change"), WARNED, ids=[f"{one[0]}-{one[1]}" for one in WARNED])
@@ -264,22 +193,9 @@ assert not loaded & {"numpy", "pydantic", "armlet", "ctypes"}, loaded
 """
 
 
-def answered(pairs: list[list[dict[str, Any]]]) -> list[list[Any]]:
-    return [[list(one) for one in check(*pair)] for pair in pairs]
-
-
-def every_case() -> list[list[dict[str, Any]]]:
-    pairs = []
-    for change in [*(case[2] for case in CASES), *(case[2] for case in WARNED)]:
-        pair = [copy.deepcopy(fake_runtime()), copy.deepcopy(fake_payload())]
-        change(*pair)
-        pairs.append(pair)
-    return pairs
-
-
 def test_the_device_gives_the_hosts_answer_with_the_standard_library_alone() -> None:
     folder = str(Path(armlet_runtime.__file__).parents[1])
-    pairs = every_case()
+    pairs = every_misfit()
     argv = (sys.executable, "-S", "-I", "-c", ALONE, folder, json.dumps(pairs))
     done = HostRunner().run(Command(argv=argv))
     assert done.code == 0, done.output
