@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import glob
 import json
+import re
 import tarfile
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ from armlet import manifest
 from armlet.errors import ArmletError, Kind
 from armlet.onnx.requires import requires
 from armlet.paths import Paths
+from armlet.spec.base import NAME
 
 PAYLOAD = "payload.json"
 ARCHIVE = ".payload"
@@ -71,7 +73,7 @@ def judge(paths: Paths, payload: Path, *, skus: Sequence[str] = (), against: Seq
 
 def _sku(document: Any, file: Path) -> str:
     name = document.get("sku") if isinstance(document, dict) else None
-    return name if isinstance(name, str) and name.isprintable() else file.parent.name
+    return name if isinstance(name, str) and re.fullmatch(NAME, name) else file.parent.name
 
 
 def runtimes(paths: Paths, skus: Sequence[str], against: Sequence[str]) -> list[Path]:
@@ -141,11 +143,11 @@ def _first_member(path: Path) -> bytes:
     try:
         with tarfile.open(path, "r:") as archive:
             member = archive.next()
-            if member is None or member.name != PAYLOAD or member.size > _LARGEST:
+            if member is None or not member.isreg() or member.name != PAYLOAD or member.size > _LARGEST:
                 raise _input(f"its first member is no {PAYLOAD}", _PACK_AGAIN, path)
             stream = archive.extractfile(member)
             return b"" if stream is None else stream.read()
-    except (tarfile.TarError, OSError) as error:
+    except (tarfile.TarError, OSError, ValueError) as error:
         raise _input(f"cannot be read: {error}", _PACK_AGAIN, path) from error
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,8 @@ _INPUT = 0
 _FIXED, _NAMED = 1, 2
 """``DimensionValueType``."""
 _DEEPEST = 64
+_MOST = 1_000_000
+"""Nodes and values of all graphs together: a damaged file may hold one graph inside another many times over."""
 
 Arguments = Mapping[str, Sequence[tuple[int, int]]]
 """Type constraint -> its (input or output, position) in the operator's definition."""
@@ -58,7 +61,7 @@ def parsed(data: bytes, *, where: Path) -> Graph:
         ArmletError: it is damaged; ``where`` is its file.
     """
     try:
-        return _Reader(data).graph()
+        return _Reader(data).graph(where)
     except ArmletError:
         raise
     except Exception as error:  # Whatever the flatbuffers' accessors stumble over.
@@ -76,10 +79,20 @@ class _Reader:
     nodes: list[Node] = field(default_factory=list)
     elements: set[str] = field(default_factory=set)
     arguments: dict[str, Arguments] = field(default_factory=dict)
+    seen: int = 0
 
-    def graph(self) -> Graph:
+    def graph(self, where: Path) -> Graph:
         session = ortfile.session_of(self.data)
-        self.arguments = _arguments(session.KernelTypeStrResolver())
+        resolver = session.KernelTypeStrResolver()
+        if resolver is None:
+            version = session.OrtVersion().decode()
+            raise ArmletError(
+                f"is in ORT format {version}, which does not hold what its operators' types are",
+                hint="convert the ONNX model again, with this machine's onnxruntime",
+                kind=Kind.INPUT,
+                where=str(where),
+            )
+        self.arguments = _arguments(resolver)
         model = session.Model()
         main = model.Graph()
         types = self._walk(main, {}, 0)
@@ -100,6 +113,9 @@ class _Reader:
         if depth > _DEEPEST:
             raise ValueError(f"graphs inside graphs, {depth} deep")
         types = dict(outer)
+        self.seen += 1 + len(types) + graph.NodesLength() + graph.NodeArgsLength()
+        if self.seen > _MOST:
+            raise ValueError(f"more than {_MOST} nodes and values")
         for one in _items(graph, "NodeArgs"):
             if one.Type() is not None:
                 types[_text(one.Name())] = self._type(one.Type())
@@ -120,7 +136,7 @@ class _Reader:
         counts = [int(count) for count in _items(node, "InputArgCounts")]
         inputs = [_text(name) for name in _items(node, "Inputs")]
         outputs = [_text(name) for name in _items(node, "Outputs")]
-        starts = [sum(counts[:position]) for position in range(len(counts))]
+        starts = [0, *accumulate(counts)]
         found: dict[str, str] = {}
         for constraint, places in self.arguments[f"{domain}:{operator}:{since}"].items():
             for role, position in places:

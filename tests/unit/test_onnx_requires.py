@@ -147,6 +147,19 @@ def test_a_damaged_ort_model_is_refused_whatever_is_wrong(tmp_path: Path) -> Non
     assert {*refused} == {(Kind.INPUT, str(path))}
 
 
+def test_an_ort_model_of_a_version_without_types_is_refused(tmp_path: Path) -> None:
+    model = to_ort(conv_relu(tmp_path))
+    data = bytearray(model.read_bytes())
+    root = int.from_bytes(data[:4], "little")
+    vtable = root - int.from_bytes(data[root : root + 4], "little", signed=True)
+    # As before version 5: the root has no third field.
+    data[vtable + 10 : vtable + 12] = b"\0\0"
+    model.write_bytes(data)
+    with pytest.raises(ArmletError, match="is in ORT format 6, which does not hold") as caught:
+        requires(model)
+    assert caught.value.where == str(model)
+
+
 MODELS: dict[str, Callable[[Path], Path]] = {"onnx": conv_relu, "ort": lambda folder: to_ort(conv_relu(folder))}
 
 
