@@ -9,7 +9,7 @@ from invoke.tasks import task
 
 from armlet import cli
 from armlet.cli import edge
-from armlet.verbs import model_check
+from armlet.verbs import model_check, model_convert
 
 _SKU = "name of a file in recipes/skus, without .yaml"
 _YES = "change this machine where it lacks something, without asking"
@@ -256,5 +256,5 @@ namespace = Collection(
     Collection("sources", sources_fetch, sources_lock),
     Collection("toolchain", toolchain_image, toolchain_shell),
     Collection("qemu", qemu_smoke),
-    Collection("model", model_check.check),
+    Collection("model", model_check.check, model_convert.convert),
 )
