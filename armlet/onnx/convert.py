@@ -150,7 +150,7 @@ def _refuse_foreign_layout(model: Any, where: Path) -> None:
     count = sum(node.domain == _NCHWC for node in nodes(model.graph))
     if count:
         raise ArmletError(
-            f"was optimised for an x86 processor: {count} of its operators are {_NCHWC}'s, which ARM has no kernels for",
+            f"was optimised for an x86 processor: {count} of its operators are of {_NCHWC}, without kernels for ARM",
             hint="give the model as it was exported, not one that ONNX Runtime has optimised",
             kind=Kind.INPUT,
             where=str(where),

@@ -98,7 +98,9 @@ def convert_for(
         loaded=trial is not None,
         input_sha256=digest.of_file(model),
     )
-    return Fitted(sku=sku, converted=kept, record=write_record(target, _recorded(record, model, kept, done)), trial=trial)
+    return Fitted(
+        sku=sku, converted=kept, record=write_record(target, _recorded(record, model, kept, done)), trial=trial
+    )
 
 
 def _runtime(paths: Paths, sku: str, *, load_test: bool) -> Runtime | None:

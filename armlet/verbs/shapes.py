@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from pathlib import Path
 
 from armlet.errors import ArmletError, Kind
 
@@ -37,3 +38,31 @@ def parsed(words: Iterable[str]) -> dict[str, tuple[int, ...]]:
 
 def _input(what: str, hint: str) -> ArmletError:
     return ArmletError(what, hint=hint, kind=Kind.INPUT)
+
+
+def by_model(words: Iterable[str], models: Sequence[Path]) -> dict[Path, dict[str, tuple[int, ...]]]:
+    """Model -> its inputs' shapes, of words such as ``x=1,3,48,192`` (for all that have such an input) and
+    ``model:x=1,3,48,192``, where the model goes by its file's name, with its ending or without.
+
+    Raises:
+        ArmletError: (INPUT) a word is none such, or no model is named so or has such an input.
+    """
+    from armlet.onnx.reading import input_shapes, read
+
+    found: dict[Path, dict[str, tuple[int, ...]]] = {model: {} for model in models}
+    inputs = {model: input_shapes(read(model)) for model in models} if words else {}
+    for word in words:
+        name, _, rest = word.partition(":")
+        # The name of an input may have a colon too.
+        own = [model for model in models if rest and name in (model.name, model.stem)]
+        shapes = parsed([rest if own else word])
+        for input_name, shape in shapes.items():
+            fitting = [model for model in own or models if input_name in inputs[model]]
+            if not fitting:
+                raise _input(
+                    f'--shape: no model has an input "{input_name}"',
+                    "write <input>=<sizes>, or <model>:<input>=<sizes>",
+                )
+            for model in fitting:
+                found[model][input_name] = shape
+    return found

@@ -19,6 +19,7 @@ LAYERS: tuple[frozenset[str], ...] = (
     frozenset({"armlet.spec"}),
     frozenset(
         {
+            "armlet.allow_list",
             "armlet.case",
             "armlet.choosing",
             "armlet.config",
