@@ -117,7 +117,7 @@ def _into(document: Document, key: Key, items: Sequence[tuple[str, str]]) -> lis
     for value, written in sorted(items):
         before = [span for name, span in there if name < value]
         place = _line_end(text, before[-1][1]) if before else first_line
-        found[place] = found.get(place, "") + f"{prefix[0]}{written}{_newline(text)}"
+        found[place] = found.get(place, "") + f"{prefix[0]}{written}\n"
     return [(place, place, _on_lines(text, place, new)) for place, new in found.items()]
 
 
@@ -142,16 +142,18 @@ def _behind(document: Document, entries: Sequence[Entry]) -> Edit:
         heads = [f"{' ' * (space + 2 * depth)}{name}:\n" for depth, name in enumerate(names)]
         new = "".join(heads) + rendered(entries, indent=space + 2 * len(names))
         place = _end_of(document, parent)
-    new = new.replace("\n", _newline(text))
     return (place, place, _on_lines(text, place, new))
 
 
 def _end_of(document: Document, key: Key) -> int:
     """Where the lines of what is below a key end: those of brackets that close it on lines of their own as well."""
     text = document.text
-    last = max(span[1] for inner, span in document.spans.items() if inner[: len(key)] == key)
+    below = [inner for inner in document.lines if inner[: len(key)] == key]
+    last = max(
+        document.spans[inner][1] if inner in document.spans else document.start_of_line(inner) for inner in below
+    )
     place = _line_end(text, last)
-    while (line := text[place : _line_end(text, place)].rstrip("\r\n")) and _CLOSING.fullmatch(line):
+    while (line := text[place : _line_end(text, place)].rstrip("\n")) and _CLOSING.fullmatch(line):
         place = _line_end(text, place)
     return place
 
@@ -162,11 +164,7 @@ def _line_end(text: str, place: int) -> int:
 
 def _on_lines(text: str, place: int, new: str) -> str:
     """The new lines, begun on one of their own also where the file ends without a newline."""
-    return new if place == 0 or text[place - 1] == "\n" else f"{_newline(text)}{new}"
-
-
-def _newline(text: str) -> str:
-    return "\r\n" if "\r\n" in text else "\n"
+    return new if place == 0 or text[place - 1] == "\n" else f"\n{new}"
 
 
 def _qualified(name: str) -> tuple[str, str]:

@@ -18,6 +18,7 @@ from armlet.errors import ArmletError, Kind
 from armlet.events import Note, Sink, silent
 from armlet.files import write_whole
 from armlet.onnx import ortfile
+from armlet.onnx.folding import folded_by_the_core
 from armlet.onnx.levels import LEVELS, Level, level_of
 from armlet.onnx.libraries import library
 from armlet.onnx.reading import Limits, Shapes, nodes, read
@@ -87,7 +88,8 @@ def convert(
     level = level_of(source, providers)
     data = ortfile.canonical(save_optimised(source, level, save_as="ORT", where=model))
     optimised = library("onnx").load_model_from_string(save_optimised(source, level, save_as="ONNX", where=model))
-    concerns = _told(_concerns(_in_onnxs_operators(source, optimised, level, model), providers), model, emit)
+    seen = _concerns(_in_onnxs_operators(source, optimised, level, model), providers)
+    concerns = _told((*seen, *_computed_here(source)), model, emit)
     # What was written anew is read once before anything relies on it.
     _session(data, library("onnxruntime").SessionOptions(), (), model)
     return _written(out, data, providers=providers, level=level, operators=_counted(optimised), concerns=concerns)
@@ -237,6 +239,17 @@ def _in_onnxs_operators(source: Any, optimised: Any, level: Level, where: Path) 
 def _concerns(optimised: Any, providers: Sequence[Provider]) -> tuple[str, ...]:
     shapes = () if not _NEEDS_KNOWN_SHAPES & set(providers) else (*_fused_already(optimised), *_free_shapes(optimised))
     return (*shapes, *_lowest_weights(optimised))
+
+
+def _computed_here(source: Any) -> tuple[str, ...]:
+    folded = folded_by_the_core(source.graph)
+    if not folded:
+        return ()
+    told = ", ".join(f"{count} {operator}" for operator, count in sorted(folded.items()))
+    return (
+        f"{told} of constants alone were computed by this machine: their last bits, and so the file's hash, may be "
+        "others on another processor; let the exporter fold them",
+    )
 
 
 def _lowest_weights(optimised: Any) -> tuple[str, ...]:
