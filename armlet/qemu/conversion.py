@@ -78,10 +78,10 @@ def convert_for(
         emit(Note(text=f"dist/{sku} {STALE}: ./inv build --sku {sku}"))
     taker = Taker.built(runtime.manifest) if runtime else Taker.planned(resolved)
     target = _target(model, out, taker)
-    record = read_record(model)
     sweep()
     with scratch("convert") as folder:
         made = fit(model, folder / target.name, taker, shapes=shapes, emit=emit)
+        record = read_record(model)
         trial = None
         if load_test and runtime is not None:
             tried = _samples(model, shapes or {}, samples, emit)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import platform
 import site
 import sys
@@ -18,6 +19,7 @@ from armlet.digest import of_file
 from armlet.errors import ArmletError, Kind
 from armlet.events import silent
 from armlet.onnx.convert import convert
+from armlet.onnx.int8_probes import INT8_PROBES
 from armlet.onnx.libraries import library
 from armlet.onnx.models import obtain
 from armlet.onnx.proposal import propose
@@ -39,8 +41,9 @@ SCRIPT = f"""
 import sys
 from pathlib import Path
 from armlet.onnx.convert import convert
-for providers in {CHAINS}:
-    convert(Path(sys.argv[1]), Path(sys.argv[2], "-".join(providers) + ".ort"), providers=providers)
+for model in Path(sys.argv[1]).iterdir():
+    for providers in {CHAINS}:
+        convert(model, Path(sys.argv[2], model.stem + "-".join(providers) + ".ort"), providers=providers)
 """
 OCR = {
     "det": ("ch_PP-OCRv4_det_infer.onnx", "d2a7720d45a54257208b1e13e36a8479894cb74155a5efe29462512d42f49da9"),
@@ -81,15 +84,19 @@ def block(path: Path) -> Path:
 
 @pytest.mark.qemu
 def test_another_processor_converts_to_the_same_bytes(tmp_path: Path, root: Path) -> None:
-    model = block(tmp_path / "block.onnx")
+    models = tmp_path / "models"
+    models.mkdir()
+    block(models / "block.onnx")
+    for probe in INT8_PROBES:
+        probe.write(models / f"{probe.name}.onnx")
     emulator, core = OTHER_PROCESSORS[platform.machine()]
     interpreter = str(Path(sys.executable).resolve())
-    argv = (emulator, "-cpu", core, interpreter, "-c", SCRIPT, str(model), str(tmp_path / "there"))
+    argv = (emulator, "-cpu", core, interpreter, "-c", SCRIPT, str(models), str(tmp_path / "there"))
     path = ":".join([str(root), *site.getsitepackages()])
     done = HostRunner().run(Command(argv=argv, cwd=root, env={"PYTHONPATH": path}))
     assert done.code == 0, done.output
-    for providers in CHAINS:
-        name = f"{'-'.join(providers)}.ort"
+    for model, providers in itertools.product(models.iterdir(), CHAINS):
+        name = f"{model.stem}{'-'.join(providers)}.ort"
         here = convert(model, tmp_path / "here" / name, providers=providers)
         assert of_file(tmp_path / "there" / name) == here.sha256
         assert domains(here.path) <= {"", "com.microsoft"}
