@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     auto_shortflags=False,
     help={
         "sku": "name of a file in recipes/skus, without .yaml",
-        "from-models": "an ONNX file; once for each, or several with commas between",
+        "from-models": "ONNX files",
         "shape": "an input's shape, fixed for good: x=1,3,48,192 for every model that has such an input, or "
         "<model>:x=1,3,48,192 for one",
         "allow": "more operators, with commas between: Erf,com.microsoft:FusedConv",
@@ -47,7 +47,7 @@ def operators(
     from armlet.onnx import proposal
 
     shapes.demand(sku, "--sku", "name the SKU; ./inv sku.list names them")
-    models = [Path(word) for word in _words(from_models)]
+    models = [Path(word) for word in from_models or ()]
     allowed = _words(allow)
     if not models and not allowed:
         raise ArmletError("--from-models is missing", hint="name ONNX files: --from-models a.onnx", kind=Kind.INPUT)
