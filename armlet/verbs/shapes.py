@@ -7,6 +7,9 @@ from pathlib import Path
 
 from armlet.errors import ArmletError, Kind
 
+_LARGEST = 2**31 - 1
+"""Of one dimension."""
+
 
 def demand(value: str, flag: str, hint: str) -> None:
     """Does nothing where the flag was given.
@@ -28,7 +31,7 @@ def parsed(words: Iterable[str]) -> dict[str, tuple[int, ...]]:
     for word in words:
         name, _, sizes = word.rpartition("=")
         numbers = sizes.split(",")
-        if not name or not all(number.isdecimal() and int(number) > 0 for number in numbers):
+        if not name or not all(number.isdecimal() and 0 < int(number) <= _LARGEST for number in numbers):
             raise _input(f'--shape: "{word}" is no shape', "write an input's name and its sizes: --shape x=1,3,48,192")
         if name in found:
             raise _input(f'--shape: "{name}" is given twice', "give each input one shape")

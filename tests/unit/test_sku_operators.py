@@ -204,7 +204,7 @@ def test_shapes_are_given_to_all_models_or_to_one(tmp_path: Path) -> None:
         shapes.by_model(["z=1,8"], models)
 
 
-@pytest.mark.parametrize("word", ["x", "x=", "=1,2", "x=1,,2", "x=1,-2", "x=0", "x=1x2"])
+@pytest.mark.parametrize("word", ["x", "x=", "=1,2", "x=1,,2", "x=1,-2", "x=0", "x=1x2", "x=2147483648"])
 def test_words_that_are_no_shape(word: str) -> None:
     with pytest.raises(ArmletError, match="is no shape") as caught:
         shapes.parsed([word])
