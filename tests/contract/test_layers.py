@@ -57,6 +57,7 @@ LAYERS: tuple[frozenset[str], ...] = (
             "armlet.host",
             "armlet.lacks",
             "armlet.onnx",
+            "armlet.payload",
             "armlet.qemu",
             "armlet.sources",
             "armlet.steps",
