@@ -83,7 +83,8 @@ def export(
     }
     write_whole(folder / "request.json", json.dumps(request).encode())
     emit(Note(text=f"exporting {source.name} with {framework} ({python})"))
-    command = Command(argv=(str(python), "-I", "-X", "utf8", str(_PROGRAM), str(folder / "request.json")))
+    # -B: the user's folder is left as it is.
+    command = Command(argv=(str(python), "-I", "-B", "-X", "utf8", str(_PROGRAM), str(folder / "request.json")))
     done = runner.run(command, emit)
     if not reply.is_file():
         demand_room(folder, done.output)

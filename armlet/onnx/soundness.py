@@ -122,18 +122,20 @@ def _demand_finite_functions(model: Any) -> None:
 
 
 def _demand_known_domains(model: Any) -> None:
-    opsets = {entry.domain or ONNX_DOMAIN for entry in model.opset_import}
     own = {(function.domain, function.name) for function in model.functions}
-    inside = (node for function in model.functions for node in function.node)
-    for node in (*_all_nodes(model.graph), *inside):
-        domain = node.domain or ONNX_DOMAIN
-        if domain not in opsets:
-            raise _Unsound(f"uses {node.op_type} of {domain}, and does not say which opset of it")
-        if domain not in DOMAINS and (node.domain, node.op_type) not in own:
-            raise _Unsound(
-                f"uses {node.op_type} of the domain {domain}, which ONNX Runtime does not know",
-                f"export it with operators of {', '.join(sorted(DOMAINS))} alone",
-            )
+    bodies = [(model.opset_import, _all_nodes(model.graph))]
+    bodies += [(function.opset_import, function.node) for function in model.functions]
+    for imports, nodes in bodies:
+        opsets = {entry.domain or ONNX_DOMAIN for entry in imports}
+        for node in nodes:
+            domain = node.domain or ONNX_DOMAIN
+            if domain not in opsets:
+                raise _Unsound(f"uses {node.op_type} of {domain}, and does not say which opset of it")
+            if domain not in DOMAINS and (node.domain, node.op_type) not in own:
+                raise _Unsound(
+                    f"uses {node.op_type} of the domain {domain}, which ONNX Runtime does not know",
+                    f"export it with operators of {', '.join(sorted(DOMAINS))} alone",
+                )
 
 
 def _all_nodes(graph: Any) -> Iterator[Any]:
@@ -148,12 +150,8 @@ def _demand_order(graph: Any, outer: frozenset[str]) -> None:
     """Each value has one name and one origin, and is there before it is read."""
     for role, values in (("inputs", graph.input), ("constants", graph.initializer), ("outputs", graph.output)):
         names = [value.name for value in values]
-        if (
-            twice := next((name for name in names if names.count(name) > 1), None)
-            if len({*names}) < len(names)
-            else None
-        ):
-            raise _Unsound(f'has two {role} named "{twice}"', "give each its own name")
+        if twice := sorted(name for name, count in Counter(names).items() if count > 1):
+            raise _Unsound(f'has two {role} named "{twice[0]}"', "give each its own name")
     given = {value.name for value in graph.input} | {tensor.name for tensor in graph.initializer}
     given |= {sparse.values.name for sparse in graph.sparse_initializer}
     known = {*outer, *given}
