@@ -188,7 +188,10 @@ def _files(samples: Path | None) -> list[Path]:
 
 def _opset_note(model: Any, asked: int) -> list[str]:
     opset = opsets_of(model).get(ONNX_DOMAIN, 0)
-    return [] if opset == asked else [f"the exporter wrote opset {opset}: it cannot express this model in {asked}"]
+    if opset == asked:
+        return []
+    why = f"it cannot express this model in {asked}" if opset > asked else "the oldest that is enough for it"
+    return [f"the exporter wrote opset {opset}: {why}"]
 
 
 def _parity(model: Any, exported: Exported, tolerance: float, where: Path) -> tuple[Parity, list[str]]:

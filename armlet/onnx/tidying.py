@@ -139,8 +139,10 @@ def _free_batch(model: Any) -> str | None:
 def _name_batch(model: Any, symbol: str) -> None:
     for value in (*model.graph.input, *model.graph.output, *model.graph.value_info):
         for place, dim in enumerate(value.type.tensor_type.shape.dim):
-            unnamed = not dim.HasField("dim_value") and not dim.dim_param and place == 0
-            if dim.dim_param == symbol and (symbol or unnamed):
+            if dim.HasField("dim_value"):
+                continue
+            # Some exporters lose track of the batch on its way to the outputs. Another batch is tried later on.
+            if (symbol and dim.dim_param == symbol) or (place == 0 and _NO_NAME.fullmatch(dim.dim_param)):
                 dim.dim_param = BATCH
 
 

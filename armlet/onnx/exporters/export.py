@@ -191,7 +191,7 @@ def _told(error: BaseException, stage: str, request: dict[str, Any]) -> dict[str
     told = {"at": theirs[-1] if theirs else "", "trace": trace}
     if isinstance(error, ImportError):
         missing = error.name or ""
-        hint = f"install it into {sys.executable}, or name another Python with --python"
+        hint = "name the Python that has what the model needs: --python /path/to/venv/bin/python"
         if missing and "No module named" in str(error):
             return {**told, "what": f"{sys.executable} has no module {missing}", "hint": hint}
         return {**told, "what": f"a library does not load: {lines[0]}", "hint": hint}

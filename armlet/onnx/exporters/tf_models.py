@@ -55,7 +55,7 @@ def _keras(tf: Any, source: str, request: dict[str, Any], refuse: Any) -> tuple[
     def call(*tensors: Any) -> list[Any]:
         return [*tf.nest.flatten(model(tensors[0] if len(tensors) == 1 else [*tensors], training=False))]
 
-    return call, signature, [*model.output_names]
+    return call, signature, [tensor.name for tensor in model.outputs]
 
 
 def _saved(tf: Any, source: str, _request: dict[str, Any], refuse: Any) -> tuple[Any, list[Any], list[str]]:

@@ -177,6 +177,9 @@ def _export(
         notes.append(f"PyTorch's new exporter cannot take it, the old one did ({reason[:120]})")
     free = not fixed
     axes = {"dynamic_axes": {name: {0: "batch"} for name in names}} if free else {}
+    # It would number them.
+    count = len(_run(torch, module, arguments, None))
+    common["output_names"] = ["output"] if count == 1 else [f"output_{number}" for number in range(count)]
     torch.onnx.export(
         module, tuple(doubled if free else arguments), path, dynamo=False, do_constant_folding=True, **common, **axes
     )
