@@ -23,7 +23,7 @@ from armlet.onnx.parity import Session, Worst, demand_close, worst_of
 from armlet.onnx.reading import opsets_of, read
 from armlet.onnx.sample_files import load_samples
 from armlet.onnx.saving import MEGABYTE, save, split
-from armlet.onnx.tidying import check, fix_batch, hard_coded_batch, rename_outputs, tidy, to_opset
+from armlet.onnx.tidying import check, fix_batch, has_free_batch, lower_ir, rename_outputs, tidy, to_opset
 from armlet.paths import Paths
 from armlet.process import Runner
 from armlet.registrations import ONNX_DOMAIN
@@ -79,7 +79,8 @@ def import_model(
     with scratch("import") as folder:
         where = Path(source.text)
         model, exported = _obtained(source, folder, options, paths, runner, emit)
-        notes = [*exported.notes, *tidy(model)]
+        notes = [*exported.notes, *lower_ir(model)]
+        tidy(model)
         if exported.outputs:
             rename_outputs(model, exported.outputs)
         notes += _opset_note(model, options.opset or OPSET) if source.kind != "onnx" else []
@@ -160,9 +161,10 @@ def _obtained(
     """The model as its maker gives it, and what the maker makes of inputs."""
     if source.kind == "onnx":
         before = read(source.path)
+        notes = lower_ir(before)
         runs = runs_of(before, source.path, options.inputs, options.samples)
         model = to_opset(before, options.opset, source.path) if options.opset else before
-        exported = Exported(model=source.path, outputs=None, runs=runs, notes=(), tools={}, code=())
+        exported = Exported(model=source.path, outputs=None, runs=runs, notes=tuple(notes), tools={}, code=())
         return model, exported
     python = interpreter(FRAMEWORKS[source.kind], paths, runner, python=options.python, emit=emit)
     exported = export(
@@ -197,24 +199,26 @@ def _opset_note(model: Any, asked: int) -> list[str]:
 def _parity(model: Any, exported: Exported, tolerance: float, where: Path) -> tuple[Parity, list[str]]:
     """How close it is, and what had to be given up: a batch that only looked free."""
     session = Session(model, where)
-    first, *rest = exported.runs
-    size = _batch(first)
+    size = _batch(exported.runs[0])
     usual = [run for run in exported.runs if _batch(run) == size]
-    others = [run for run in rest if _batch(run) != size]
+    others = [run for run in exported.runs if _batch(run) != size]
     found = [_compared(session, run, where) for run in usual]
     parity = demand_close(found, tolerance, where, of=_NAME)
-    if hard_coded_batch(model) or not others:
+    if not has_free_batch(model):
         return parity, []
+    reason = "it runs on no other"
     try:
         found += [_compared(session, run, where) for run in others]
-        return demand_close(found, tolerance, where, of=_NAME), []
+        parity = demand_close(found, tolerance, where, of=_NAME)
+        if others:
+            return parity, []
     except ArmletError as error:
-        given = [run for run in others if not run.name.startswith("random numbers")]
-        if given:
+        if any(not run.name.startswith("random numbers") for run in others):
             raise
-        fix_batch(model, size)
-        check(model, where)
-        return parity, [f"only a batch of {size} comes out right ({error.what}), so it was written down as a number"]
+        reason = error.what
+    fix_batch(model, size)
+    check(model, where)
+    return parity, [f"only a batch of {size} comes out right ({reason}), so it was written down as a number"]
 
 
 _NAME = "what ONNX Runtime makes of the model"

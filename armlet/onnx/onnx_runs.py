@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -33,12 +34,21 @@ def runs_of(model: Any, path: Path, inputs: Sequence[Input], samples: Path | Non
         raise _input(path, f'has no input "{unknown[0]}"', f"its inputs: {', '.join(types)}")
     declared = input_shapes(model)
     sizes = {name: _sizes(name, declared[name], given.get(name), path) for name in types}
-    made: list[tuple[str, Mapping[str, Any]]] = [*_random(types, sizes, declared, path)]
+    made: list[tuple[str, Mapping[str, Any]]] = []
     for sample in load_samples(samples) if samples else ():
         # Text is "U" of some length in a file, and an object to the model.
         demand_fit((sample,), {name: (_of_file(sample, name, types[name]), declared[name]) for name in types})
         made.append((sample.name, sample.inputs))
-    return tuple(Run(name=name, inputs=arrays, outputs=session.run(arrays, name)) for name, arrays in made)
+    made += _random(types, sizes, path, range(_RANDOM))
+    runs = [Run(name=name, inputs=arrays, outputs=session.run(arrays, name)) for name, arrays in made]
+    if all(shape and shape[0] is None for shape in declared.values()):
+        more = {name: (_OTHER_BATCH, *shape[1:]) for name, shape in sizes.items()}
+        ((_, arrays),) = _random(types, more, path, [_RANDOM])
+        name = f"random numbers, batch of {_OTHER_BATCH}"
+        # Where it fails, the batch only looks free.
+        with suppress(ArmletError):
+            runs.append(Run(name=name, inputs=arrays, outputs=session.run(arrays, name)))
+    return tuple(runs)
 
 
 def _types(model: Any) -> dict[str, Any]:
@@ -70,21 +80,12 @@ def _sizes(name: str, declared: tuple[int | None, ...], given: Any, path: Path) 
 
 
 def _random(
-    types: Mapping[str, Any], sizes: Mapping[str, tuple[int, ...]], declared: Mapping[str, Any], path: Path
+    types: Mapping[str, Any], sizes: Mapping[str, tuple[int, ...]], path: Path, numbers: Iterable[int]
 ) -> Iterator[tuple[str, dict[str, Any]]]:
-    numpy = library("numpy")
-    for number in range(_RANDOM):
-        generator = numpy.random.default_rng([SEED, number])
-        yield (
-            f"random numbers {number + 1}",
-            {name: _array(generator, sizes[name], types[name], name, path) for name in types},
-        )
-    if all(shape and shape[0] is None for shape in declared.values()):
-        generator = numpy.random.default_rng([SEED, _RANDOM])
-        yield (
-            f"random numbers, batch of {_OTHER_BATCH}",
-            {name: _array(generator, (_OTHER_BATCH, *sizes[name][1:]), types[name], name, path) for name in types},
-        )
+    for number in numbers:
+        generator = library("numpy").random.default_rng([SEED, number])
+        arrays = {name: _array(generator, sizes[name], types[name], name, path) for name in types}
+        yield f"random numbers {number + 1}", arrays
 
 
 def _array(generator: Any, shape: tuple[int, ...], dtype: Any, name: str, path: Path) -> Any:

@@ -21,15 +21,19 @@ _NO_NAME = re.compile(r"|s\d+|unk__\d+|DynamicDimension.*|\?|None|-1|unknown.*",
 """How exporters name a dimension that nobody named."""
 
 
-def tidy(model: Any) -> list[str]:
-    """Removes what tools left of the machine it was made on, names a free batch; returns what is worth telling."""
+def tidy(model: Any) -> None:
+    """Removes what tools left of the machine it was made on, and names a free batch."""
     _strip(model)
     if (symbol := _free_batch(model)) is not None:
         _name_batch(model, symbol)
-    if model.ir_version > NEWEST_IR:
-        old, model.ir_version = model.ir_version, NEWEST_IR
-        return [f"IR version {old} was written as {NEWEST_IR}, which says the same"]
-    return []
+
+
+def lower_ir(model: Any) -> list[str]:
+    """Writes an IR version that runtimes read; returns what is worth telling."""
+    if model.ir_version <= NEWEST_IR:
+        return []
+    old, model.ir_version = model.ir_version, NEWEST_IR
+    return [f"IR version {old} was written as {NEWEST_IR}, which says the same"]
 
 
 def rename_outputs(model: Any, names: Sequence[str]) -> None:
@@ -52,12 +56,22 @@ def hard_coded_batch(model: Any) -> dict[str, tuple[int | None, ...]]:
     return {name: shape for name, shape in input_shapes(model).items() if len(shape) > 1 and shape[0] is not None}
 
 
+def has_free_batch(model: Any) -> bool:
+    return any(shape and shape[0] is None for shape in input_shapes(model).values())
+
+
 def fix_batch(model: Any, size: int) -> None:
     """Writes the batch down as a number, where it turned out to be none that is free."""
+    fed = input_shapes(model)
+    first = [value.type.tensor_type.shape.dim[0] for value in model.graph.input if fed.get(value.name)]
+    names = {dim.dim_param for dim in first if dim.dim_param} | {BATCH}
     for value in (*model.graph.input, *model.graph.output):
         for dim in value.type.tensor_type.shape.dim:
-            if dim.dim_param == BATCH:
+            if dim.dim_param in names:
                 dim.dim_value = size
+    for dim in first:
+        if not dim.HasField("dim_value"):
+            dim.dim_value = size
     del model.graph.value_info[:]
 
 
