@@ -21,10 +21,12 @@ from armlet.onnx.importing import Imported, Options, import_model
 from armlet.onnx.model_sources import Input, input_of, source_of
 from armlet.onnx.normalise import wish_of
 from armlet.onnx.parity import Session, demand_close, worst_of
+from armlet.onnx.quantising import quantise_file
 from armlet.onnx.reading import read
 from armlet.onnx.record import read_record, record_path
 from armlet.paths import Paths
 from armlet.spec.runtime import Kernels, RuntimeManifest
+from armlet.spec.sku import Quantise
 from armlet.verbs.model_import import as_json, told
 from tests.fakes.runner import FakeRunner
 
@@ -245,6 +247,23 @@ def test_the_source_is_not_written_over(tmp_path: Path, paths: Paths) -> None:
         with pytest.raises(ArmletError) as caught:
             import_model(source_of("in.onnx", tmp_path), tmp_path / out, Options(), paths, FakeRunner())
         assert part in caught.value.what
+
+
+def test_an_int8_version_goes_on_where_the_models_record_ends(tmp_path: Path, paths: Paths) -> None:
+    done = imported(tmp_path, paths, model())
+    numpy.savez(tmp_path / "s.npz", x=numpy.random.default_rng(0).standard_normal((1, 3, 4, 4)).astype(numpy.float32))
+    made = quantise_file(done.path, tmp_path / "int8.onnx", tmp_path / "s.npz", Quantise())
+    record = read_record(made.path)
+    assert record is not None
+    assert (record.source, record.parity) == (done.record.source, done.record.parity)
+    assert record.quantization is not None
+    assert (record.quantization.per_channel, record.quantization.calibration) == (True, made.calibration)
+    assert "QuantizeLinear" in {node.op_type for node in onnx.load(str(made.path)).graph.node}
+    numpy.savez(tmp_path / "s.npz", x=numpy.zeros((1, 3, 4, 5), numpy.float32))
+    with pytest.raises(ArmletError, match="the model takes"):
+        quantise_file(done.path, tmp_path / "int8.onnx", tmp_path / "s.npz", Quantise())
+    with pytest.raises(ArmletError, match="the model itself"):
+        quantise_file(done.path, done.path, tmp_path / "s.npz", Quantise())
 
 
 class TestParity:
