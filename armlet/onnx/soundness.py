@@ -43,9 +43,11 @@ def demand_sound(model: Any, path: Path) -> None:
         _demand_known_domains(model)
         _demand_order(model.graph, frozenset())
         _demand_shapes([*model.graph.input, *model.graph.output])
-        weights = _weights(model)
+        weights, marks = _weights(model), _marks(model)
         for tensor in tensors(model):
-            _demand_tensor(tensor, is_weight=tensor.name in weights)
+            _demand_tensor(tensor)
+            if tensor.name not in marks:
+                _demand_numbers(tensor, is_weight=tensor.name in weights)
     except _Unsound as unsound:
         raise ArmletError(unsound.what, hint=unsound.hint, kind=Kind.INPUT, where=str(path)) from unsound
 
@@ -211,8 +213,18 @@ def _weights(model: Any) -> set[str]:
     return {name for node in _all_nodes(model.graph) if node.op_type in _WEIGHTED for name in node.input}
 
 
-def _demand_tensor(tensor: Any, *, is_weight: bool) -> None:
-    name = f'its constant "{tensor.name}"' if tensor.name else "a constant in an attribute"
+def _marks(model: Any) -> set[str]:
+    """Tensors in which NaN is how a set ends (TreeEnsemble)."""
+    attributes = (attribute for node in _all_nodes(model.graph) for attribute in node.attribute)
+    return {one.t.name for one in attributes if one.name == "membership_values" and one.t.name}
+
+
+def _named(tensor: Any) -> str:
+    return f'its constant "{tensor.name}"' if tensor.name else "a constant in an attribute"
+
+
+def _demand_tensor(tensor: Any) -> None:
+    name = _named(tensor)
     shown = "x".join(map(str, tensor.dims))
     if any(size < 0 for size in tensor.dims):
         raise _Unsound(f"{name} has a negative dimension: {shown}", _AGAIN)
@@ -228,7 +240,6 @@ def _demand_tensor(tensor: Any, *, is_weight: bool) -> None:
     if tensor.HasField("raw_data") and len(tensor.raw_data) != count * kind.itemsize:
         what = f"{name} of {shown or 'one element'} has {len(tensor.raw_data)} bytes, and needs {count * kind.itemsize}"
         raise _Unsound(what, _AGAIN)
-    _demand_numbers(tensor, name, is_weight=is_weight)
 
 
 def _numpy_type(tensor: Any) -> Any:
@@ -242,7 +253,8 @@ def _numpy_type(tensor: Any) -> Any:
         return None
 
 
-def _demand_numbers(tensor: Any, name: str, *, is_weight: bool) -> None:
+def _demand_numbers(tensor: Any, *, is_weight: bool) -> None:
+    name = _named(tensor)
     numpy, proto = library("numpy"), library("onnx").TensorProto
     if tensor.data_type not in (proto.FLOAT, proto.DOUBLE, proto.FLOAT16, proto.BFLOAT16):
         return
