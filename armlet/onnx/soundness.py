@@ -215,8 +215,8 @@ def _weights(model: Any) -> set[str]:
 
 def _marks(model: Any) -> set[str]:
     """Tensors in which NaN is how a set ends (TreeEnsemble)."""
-    attributes = (attribute for node in _all_nodes(model.graph) for attribute in node.attribute)
-    return {one.t.name for one in attributes if one.name == "membership_values" and one.t.name}
+    trees = (node for node in _all_nodes(model.graph) if node.op_type == "TreeEnsemble")
+    return {attribute.t.name for node in trees for attribute in node.attribute if attribute.t.name}
 
 
 def _named(tensor: Any) -> str:
