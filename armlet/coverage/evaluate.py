@@ -35,7 +35,7 @@ class _Variable:
     key: str
 
     def get(self) -> Any:
-        return self.holder[self.key] if isinstance(self.holder, dict) else getattr(self.holder, self.key)
+        return self.holder[self.key] if isinstance(self.holder, dict) else getattr(self.holder, self.key, None)
 
     def set(self, value: Any) -> None:
         if isinstance(self.holder, dict):
@@ -229,8 +229,11 @@ class _Frame:
             return value
         return truth(value) if target == "bool" else int(value)
 
-    def _address(self, place: Expression) -> _Variable:
-        return self._variable(place)
+    def _address(self, place: Expression) -> Any:
+        variable = self._variable(place)
+        content = variable.get()
+        # An object stands for its address as well; what is compared and written by value needs its place.
+        return variable if content is None or isinstance(content, bool | int | float | str | Symbol) else content
 
     def _deref(self, inner: Expression) -> Any:
         pointed = self._pointed(inner)
@@ -304,7 +307,7 @@ def made(kind: str, given: list[Any]) -> Any:
     """A new object of a type, of the vocabulary or of the provider's own."""
     if kind == "OpNodeProtoHelper":
         (node,) = given
-        return Info((node.get() if isinstance(node, _Variable) else node).node.attributes)
+        return Info(node.node.attributes)
     if kind == "ProtoHelperNodeContext":
         return given[0]
     if kind == "PoolAttributes":
