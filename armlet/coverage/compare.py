@@ -63,8 +63,9 @@ def compare(
         optimised_at_load: the runtime fuses nodes of the CPU provider by itself.
     """
     trouble = next((one for one in placements if one.trouble), None)
+    hazard = any(one.hazard for one in placements)
     if refused or trouble:
-        if refused and trouble:
+        if refused and (trouble or hazard):
             return Comparison(rows={}, added=[], disagreements=[])
         who = trouble.node.name if trouble else "the model"
         told = trouble.trouble if trouble else "loads"
@@ -138,9 +139,13 @@ class _Comparing:
             self.rows[node.index] = row
 
     def _is(self, row: Row, head: Placement, wanted: tuple[int | None, ...] | None) -> bool:
-        fits = wanted is None or row.shape is None or (
-            len(wanted) == len(row.shape)
-            and all(size in (None, got) for size, got in zip(wanted, row.shape, strict=True))
+        fits = (
+            wanted is None
+            or row.shape is None
+            or (
+                len(wanted) == len(row.shape)
+                and all(size in (None, got) for size, got in zip(wanted, row.shape, strict=True))
+            )
         )
         return row.provider == head.provider and fits and row.op in (head.node.op, f"QLinear{head.node.op}")
 
@@ -158,7 +163,7 @@ class _Comparing:
     def _single(self, one: Placement) -> None:
         row = self.own.get(one.node.index)
         if row is None:
-            if one.provider == CPU and (self.optimised_at_load or one.node.op in _OF_LAYOUT):
+            if one.provider == CPU and (self.optimised_at_load or one.node.op in _OF_LAYOUT | _OF_QUANTISED_LAYOUT):
                 return
             self._differ(one, one.provider, "no such node")
         elif row.provider != one.provider:

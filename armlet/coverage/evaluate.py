@@ -264,8 +264,10 @@ class _Frame:
         if isinstance(pointed, str):
             return {"empty": not pointed, "size": len(pointed)}[name]
         written = METHODS[name]
-        given = [self._variable(part) if at in written and part[0] != "address" else self.value(part)
-                 for at, part in enumerate(arguments)]
+        given = [
+            self._variable(part) if at in written and part[0] != "address" else self.value(part)
+            for at, part in enumerate(arguments)
+        ]
         if isinstance(pointed, Dictionary) and name == "clear":
             raise Meaningless("a map that is emptied")
         return getattr(pointed, name)(*given)
@@ -276,7 +278,9 @@ class _Frame:
     def _call(self, name: str, arguments: list[Expression]) -> Any:
         parameters = self.rules.functions[name]["parameters"]
         given = [
-            self._variable(part) if written and isinstance(part, list) and part[0] in ("var", "field") else self.value(part)
+            self._variable(part)
+            if written and isinstance(part, list) and part[0] in ("var", "field")
+            else self.value(part)
             for (_, written), part in zip(parameters, arguments, strict=True)
         ]
         return self.rules.call(name, given)
@@ -335,7 +339,9 @@ _OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
     "+": operator.add,
     "-": operator.sub,
     "*": operator.mul,
-    "/": lambda first, second: int(first / second) if isinstance(first, int) and isinstance(second, int) else first / second,
+    "/": lambda first, second: (
+        int(first / second) if isinstance(first, int) and isinstance(second, int) else first / second
+    ),
     "%": lambda first, second: int(math.fmod(first, second)),
     "^": lambda first, second: int(first) ^ int(second),
     "&&": operator.and_,

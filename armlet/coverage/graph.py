@@ -63,6 +63,8 @@ class Graph:
     outputs: tuple[str, ...]
     opset: int
     """Of ONNX's own domain."""
+    resolved: frozenset[str] | None = None
+    """Operators whose types an ORT-format model holds for the runtime; None: the runtime knows them by itself."""
     moved: dict[int, str] = field(default_factory=dict)
     """Nodes that the layout transformation has put into another domain: index -> domain."""
 

@@ -38,7 +38,9 @@ def groups(graph: Graph) -> dict[int, Group]:
 
 
 def _around(graph: Graph, node: Node) -> Group | None:
-    if node.op not in _CONVOLUTIONS | _SAME_SCALE | _UNARY or (node.op == "MaxPool" and node.since != _MAX_POOL_VERSION):
+    if node.op not in _CONVOLUTIONS | _SAME_SCALE | _UNARY or (
+        node.op == "MaxPool" and node.since != _MAX_POOL_VERSION
+    ):
         return None
     before = tuple(parent for parent in _parents(graph, node) if parent.op == _DEQUANTISE)
     clip = _clip_behind(graph, node)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from armlet.coverage import hazards
 from armlet.coverage.elements import NAMES
 from armlet.coverage.evaluate import Rules
 from armlet.coverage.graph import Graph, Node
@@ -27,11 +28,15 @@ class Placement:
     provider: str = ""
     fused_into: int | None = None
     """Index of the node that does this one's work as well."""
+    grouped: bool = False
+    """It is part of a quantised group around another node."""
     moved: bool = False
     """It runs in NHWC."""
     reasons: dict[str, str] = field(default_factory=dict)
     trouble: str = ""
     """Why the model does not load, or ends the program, because of this node."""
+    hazard: str = ""
+    """Why it may do so: what happens then has no rule."""
 
 
 CpuKernels = Callable[[Node, Graph], bool]
@@ -152,6 +157,7 @@ class _Changing:
             self._move()
             self._fuse()
             self._demand_kernels()
+            hazards.find(self.graph, self.placements, self.table.provider, resolved=self.graph.resolved)
 
     def _free(self) -> list[Placement]:
         return [one for one in self.placements.values() if not one.provider]
@@ -197,6 +203,7 @@ class _Changing:
             for node in group.nodes if first else ():
                 if node is not group.target:
                     self.placements[node.index].fused_into = group.target.index
+                    self.placements[node.index].grouped = True
         for one in self._free():
             group = self.groups.get(one.node.index)
             unit = NodeUnit(self.graph, group.target if group else one.node, group)

@@ -19,13 +19,29 @@ CORE: tuple[Restated, ...] = (
         ("IsUnaryQLinearOp", "units", "dce68aa11484781d94b1cf7aee90412fe591a5c3ec2452a6bca6ab04c8fad806"),
         ("IsBinaryQLinearOp", "units", "2cb802325213a549fa6093bb82e03fc7775a31cbe228b67a6b8bd356b3f830a3"),
         ("GetQDQIODefs", "units", "4d21f46a0067cdc15bc67e5e19098122197c3ae998cfc93d8a4d082f36c4de48"),
-        ("QDQ::NodeGroup::CanCreateNodeGroup", "groups", "92011d526ce5965b2e7b1c0bbc53719c29be9aff1b2f84e071576fe2e939a0dc"),
+        (
+            "QDQ::NodeGroup::CanCreateNodeGroup",
+            "groups",
+            "92011d526ce5965b2e7b1c0bbc53719c29be9aff1b2f84e071576fe2e939a0dc",
+        ),
     ),
     *_of(
         "optimizer/qdq_transformer/selectors_actions/qdq_selectors.cc",
-        ("NodeGroupSelector::CheckQDQNodes", "groups", "d915eb939266241ff5f06afeecddca41f36d0108f6633bada680f65455b592c5"),
-        ("NodeGroupSelector::GetQDQSelection", "groups", "4d8fde05138da1b41af10f463d943c71932821892aeb0af361be52266ac24ac9"),
-        ("DropQDQNodeGroupSelector::Check", "groups", "42671d5c8b0400a90003fdc35f14737ae6b7154e54896cf9efa3d8f221931633"),
+        (
+            "NodeGroupSelector::CheckQDQNodes",
+            "groups",
+            "d915eb939266241ff5f06afeecddca41f36d0108f6633bada680f65455b592c5",
+        ),
+        (
+            "NodeGroupSelector::GetQDQSelection",
+            "groups",
+            "4d8fde05138da1b41af10f463d943c71932821892aeb0af361be52266ac24ac9",
+        ),
+        (
+            "DropQDQNodeGroupSelector::Check",
+            "groups",
+            "42671d5c8b0400a90003fdc35f14737ae6b7154e54896cf9efa3d8f221931633",
+        ),
         ("UnaryNodeGroupSelector::Check", "groups", "968bb7ddd6d2112279d07957e5ca81ea55207fa0ca2d714119fb44e4c25e2321"),
         ("ConvNodeGroupSelector::Check", "groups", "98b55ed9db7331f20503423b1411211074a3609c79d5661773d3c254d927c067"),
     ),
@@ -53,7 +69,11 @@ CORE: tuple[Restated, ...] = (
     *_of(
         "framework/kernel_registry.cc",
         ("VerifyVersion", "kernels", "02e8e434ac401ef0a993ea96c21f61f5d49d49ffa12fb76658f382f57ea92b8e"),
-        ("KernelRegistry::VerifyKernelDef", "tables", "857f6a3b6a43ce26c3e0f28dbb838b92b66eee0ae27d74c2aa57daca092421d1"),
+        (
+            "KernelRegistry::VerifyKernelDef",
+            "tables",
+            "857f6a3b6a43ce26c3e0f28dbb838b92b66eee0ae27d74c2aa57daca092421d1",
+        ),
     ),
     *_of(
         "optimizer/layout_transformation/layout_transformation.cc",
@@ -68,9 +88,21 @@ CORE: tuple[Restated, ...] = (
 XNNPACK: tuple[Restated, ...] = (
     *_of(
         "providers/xnnpack/xnnpack_execution_provider.cc",
-        ("XnnpackExecutionProvider::GetCapability", "predict", "aa87c226f0d794cc8a5685337f72b5782726fe101ebf57c5c0ad2fc3ee9f1b42"),
-        ("AddComputeCapabilityForNodeUnit", "predict", "d3f5c450b707024c463a123a2f7c53d02322ad8ecd286b6e812d2e3ac07c3478"),
-        ("AddComputeCapabilityForEachNodeInNodeUnit", "predict", "9c36d3ed25462697fac7eb95bf5a7cefdfa8d666b91a927e58200dc42cd7c481"),
+        (
+            "XnnpackExecutionProvider::GetCapability",
+            "predict",
+            "aa87c226f0d794cc8a5685337f72b5782726fe101ebf57c5c0ad2fc3ee9f1b42",
+        ),
+        (
+            "AddComputeCapabilityForNodeUnit",
+            "predict",
+            "d3f5c450b707024c463a123a2f7c53d02322ad8ecd286b6e812d2e3ac07c3478",
+        ),
+        (
+            "AddComputeCapabilityForEachNodeInNodeUnit",
+            "predict",
+            "9c36d3ed25462697fac7eb95bf5a7cefdfa8d666b91a927e58200dc42cd7c481",
+        ),
     ),
     *_of(
         "providers/xnnpack/detail/utils.cc",
@@ -81,6 +113,10 @@ XNNPACK: tuple[Restated, ...] = (
 ACL: tuple[Restated, ...] = (
     *_of(
         "providers/acl/acl_execution_provider.cc",
-        ("ACLExecutionProvider::GetCapability", "predict", "75d018edf8e12d54736557e28a9d721fef888f8b8f62ae5dd565dedfc85cf028"),
+        (
+            "ACLExecutionProvider::GetCapability",
+            "predict",
+            "75d018edf8e12d54736557e28a9d721fef888f8b8f62ae5dd565dedfc85cf028",
+        ),
     ),
 )

@@ -32,14 +32,18 @@ def named(model: Any) -> Any:
     return model
 
 
-def graph_of(data: bytes) -> Graph:
+def graph_of(data: bytes, *, alone: bool = True) -> Graph:
     """The main graph of an ORT-format model, each node behind those that it needs.
+
+    Args:
+        alone: the runtime has nothing but this file, no definitions of operators.
 
     Raises:
         ArmletError: ``data`` is no ORT-format model, or a damaged one.
     """
     try:
-        return _graph(session_of(data).Model())
+        session = session_of(data)
+        return _graph(session.Model(), _resolved(session) if alone else None)
     except ArmletError:
         raise
     # Flatbuffers follow whatever offsets a damaged file has.
@@ -49,7 +53,13 @@ def graph_of(data: bytes) -> Graph:
         ) from error
 
 
-def _graph(model: Any) -> Graph:
+def _resolved(session: Any) -> frozenset[str]:
+    entries = _all(session.KernelTypeStrResolver(), "OpKernelTypeStrArgs")
+    # <domain>:<operator>:<version>
+    return frozenset(_text(entry.OpId()).split(":")[-2] for entry in entries)
+
+
+def _graph(model: Any, resolved: frozenset[str] | None) -> Graph:
     graph = model.Graph()
     constants = {_text(tensor.Name()): _constant(tensor) for tensor in _all(graph, "Initializers")}
     fed = tuple(map(_text, _all(graph, "Inputs")))
@@ -65,6 +75,7 @@ def _graph(model: Any) -> Graph:
         inputs=tuple(name for name in fed if name not in constants),
         outputs=tuple(map(_text, _all(graph, "Outputs"))),
         opset=opsets.get(ONNX_DOMAIN, 0),
+        resolved=resolved,
     )
 
 

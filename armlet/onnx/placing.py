@@ -44,7 +44,7 @@ def placed(model: Path, manifest: RuntimeManifest, root: Path, *, shapes: Shapes
         ArmletError: the model cannot be read or optimised, or there is no table for the runtime's providers.
     """
     data, extension, level, seen = _as_shipped(model, manifest, shapes)
-    graph = graph_of(seen)
+    graph = graph_of(seen, alone=manifest.flavor == "minimal")
     tables = tables_for(manifest, root)
     placements = predict(graph, manifest.providers, tables, lambda node, graph: has_kernel(manifest, node, graph))
     return Placed(graph=graph, placements=placements, model=data, extension=extension, level=level)

@@ -105,7 +105,9 @@ def _run(
     lines = [json.loads(line) for line in out.read_text(encoding="utf-8").splitlines()]
     if not lines and not ended:
         told = "".join(f"\n  {line}" for line in said[-8:])
-        raise ArmletError(f"the target's program did nothing{told}", hint="./inv qemu.smoke tells more", kind=Kind.TARGET)
+        raise ArmletError(
+            f"the target's program did nothing{told}", hint="./inv qemu.smoke tells more", kind=Kind.TARGET
+        )
     return lines, ended
 
 
