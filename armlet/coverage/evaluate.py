@@ -12,7 +12,7 @@ from armlet.coverage import values
 from armlet.coverage.units import Info, PoolAttributes, auto_pad, input_edge
 from armlet.coverage.values import Dictionary, Meaningless, Pair, Place, Refused, Sequence_, Status, Symbol, item
 from armlet.coverage.vocabulary import METHODS
-from armlet.coverage.words import Guard, message
+from armlet.coverage.words import Guard, in_words, message
 
 Expression = Any
 Table = Mapping[str, Any]
@@ -87,8 +87,12 @@ class _Frame:
     # Statements.
 
     def run(self, body: list[Any]) -> None:
-        for statement in body:
-            getattr(self, f"_do_{statement[0].replace('-', '_')}")(*statement[1:])
+        for what, line, *rest in body:
+            try:
+                getattr(self, f"_do_{what.replace('-', '_')}")(line, *rest)
+            except Meaningless as error:
+                error.at(self.file, line)
+                raise
 
     def _do_let(self, _line: int, name: str, value: Expression) -> None:
         self.variables[name] = self.value(value)
@@ -108,9 +112,10 @@ class _Frame:
         chosen = truth(self.value(test))
         body = then if chosen else rest
         if chosen and body and body[-1][0] in ("break", "return"):
+            # Where a function that was asked left for a reason of its own, that one tells more.
             inner = self.rules.reason if self.rules.reason is not before else None
-            self.rules.reason = Guard(file=self.file, line=line, test=test, value=self.value, within=inner)
-            self.rules.reason.settle()
+            said = inner.said if inner else in_words(test, self.value)
+            self.rules.reason = inner or Guard(file=self.file, line=line, said=said)
         self.run(body)
 
     def _do_once(self, _line: int, body: list[Any]) -> None:
@@ -163,7 +168,7 @@ class _Frame:
     def _do_refuse(self, line: int, test: Expression, said: list[Expression]) -> None:
         if truth(self.value(test)):
             text = message([self.value(part) for part in said])
-            self.rules.reason = Guard(file=self.file, line=line, test=test, value=self.value, said=text)
+            self.rules.reason = Guard(file=self.file, line=line, said=text)
             raise _Left("return", Status(text))
 
     def _do_pass_on(self, _line: int, value: Expression) -> None:
@@ -182,8 +187,7 @@ class _Frame:
         what, *rest = made
         if what in _OPERATORS:
             return self._operate(what, *rest)
-        result = getattr(self, f"_{what}")(*rest)
-        return result
+        return getattr(self, f"_{what}")(*rest)
 
     def _operate(self, what: str, left: Expression, right: Expression) -> Any:
         first = self.value(left)

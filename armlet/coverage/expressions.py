@@ -11,7 +11,7 @@ from armlet.coverage.cpp import Function, Sources, Unlowerable, text_of, where
 
 Expression = Any
 
-BINARY = frozenset("== != < > <= >= + - * / % ^ && ||".split())
+BINARY = frozenset(["==", "!=", "<", ">", "<=", ">=", "+", "-", "*", "/", "%", "^", "&&", "||"])
 _ESCAPES = {r"\n": "\n", r"\t": "\t", r"\"": '"', r"\\": "\\"}
 
 

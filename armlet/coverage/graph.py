@@ -13,7 +13,7 @@ Shape = tuple[int | None, ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Value:
-    """What is known of a tensor. ``element`` is ONNX's number, 0 where unknown; ``shape`` None where even its rank is."""
+    """What is known of a tensor. ``element`` is ONNX's number, 0 where unknown; ``shape`` None where its rank is."""
 
     name: str
     element: int = 0

@@ -1,7 +1,7 @@
 """What goes wrong with nodes that a provider has taken: mistakes of ONNX Runtime that its rules do not guard against.
 
-Each was found by running such a model, and ``armlet/coverage/restated.py`` binds it to the code that makes it: a version
-that mends it ends the generation of its table, and the hazard goes.
+Each was found by running such a model, and ``armlet/coverage/restated.py`` binds it to the code that makes it: with a
+version that mends it no table is made, until the hazard has gone from here.
 """
 
 from __future__ import annotations
@@ -74,4 +74,7 @@ def _untyped_groups(graph: Graph, placements: Mapping[int, Placement], provider:
         if one.provider == provider and whole and f"QLinear{one.node.op}" not in known:
             if one.node.op in ("MaxPool", "Resize"):
                 continue
-            one.trouble = f"with the nodes around it it becomes QLinear{one.node.op}, whose types an ORT-format model does not hold"
+            one.trouble = (
+                f"with the nodes around it it becomes QLinear{one.node.op}, "
+                "whose types an ORT-format model does not hold"
+            )

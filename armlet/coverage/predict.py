@@ -13,6 +13,7 @@ from armlet.coverage.groups import groups
 from armlet.coverage.tables import ProviderTable
 from armlet.coverage.units import Group, NodeUnit
 from armlet.coverage.values import Dictionary, GraphView, Meaningless, NodeView, Refused
+from armlet.coverage.words import told
 
 NONE = "none"
 """No provider has a kernel: the runtime does not load the model."""
@@ -109,7 +110,7 @@ def _ask_each(graph: Graph, table: ProviderTable, placements: Mapping[int, Place
         if taken:
             one.provider = table.provider
         else:
-            one.reasons[table.provider] = _reason(rules)
+            one.reasons[table.provider] = told(rules.reason)
 
 
 def without_kernel(graph: Graph, table: ProviderTable, node: Node, domain: str) -> str:
@@ -130,12 +131,6 @@ def _range(since: int, until: int | None) -> str:
     return str(since) if until in (None, since) else f"{since} to {until}"
 
 
-def _reason(rules: Rules) -> str:
-    if rules.reason is None:
-        return "its operator is none that it knows"
-    return f"{rules.reason.said} ({rules.reason.place.rpartition('/')[2]})"
-
-
 class _Changing:
     """A provider that has the layout changed for it: ``XnnpackExecutionProvider::GetCapability``, asked twice."""
 
@@ -150,7 +145,7 @@ class _Changing:
         if not oldest <= self.graph.opset <= newest:
             for one in self._free():
                 one.reasons[self.table.provider] = (
-                    f"the layout of a model of opset {self.graph.opset} cannot be changed, only from {oldest} to {newest}"
+                    f"the layout is changed for opsets {oldest} to {newest}, and the model has {self.graph.opset}"
                 )
             return
         if self._choose():
@@ -180,7 +175,7 @@ class _Changing:
                     self.placements[index].provider = self.table.provider
                     self.taken[index] = unit
                 else:
-                    self.placements[index].reasons[self.table.provider] = _reason(rules)
+                    self.placements[index].reasons[self.table.provider] = told(rules.reason)
         return bool(self.taken)
 
     def _members(self, unit: NodeUnit, group: Group | None) -> list[int]:
@@ -214,7 +209,7 @@ class _Changing:
                 one.moved = True
                 one.reasons.pop(self.table.provider, None)
             elif rules.reason is not None:
-                one.reasons[self.table.provider] = f"it is not fused: {_reason(rules)}"
+                one.reasons[self.table.provider] = f"it is not fused: {told(rules.reason)}"
 
     def _rules(self, units: Dictionary | None = None) -> Rules:
         members = {"graph_": GraphView(self.graph), "supported_node_unit_map_": units or Dictionary({})}

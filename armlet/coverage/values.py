@@ -18,6 +18,14 @@ Method = Callable[..., Any]
 class Meaningless(Exception):
     """The rules did what has no meaning: read through a null pointer, or beyond a list's end."""
 
+    def at(self, file: str, line: int) -> None:
+        """Says where, once: the innermost place counts."""
+        if len(self.args) == 1:
+            self.args = (*self.args, f"{file.rpartition('/')[2]}:{line}")
+
+    def __str__(self) -> str:
+        return " at ".join(map(str, self.args))
+
 
 class Refused(Exception):
     """The rules raise an exception: ONNX Runtime refuses the model."""

@@ -7,45 +7,43 @@ from __future__ import annotations
 
 from armlet.coverage.elements import NUMBERS as ELEMENTS
 
+_METHODS = """
+    OpType Domain SinceVersion Name GetNode Inputs Outputs InputDefs OutputDefs GetAttributes UnitType ModelPath
+    Exists TypeAsProto Type Shape
+    dim dim_size dim_value has_dim_value NumDimensions Size has_tensor_type tensor_type has_elem_type elem_type
+    GetConstantInitializer IsConstantInitializer dims data_type DataAsSpan
+    f i s IsOK
+    find at count begin end cbegin cend size empty push_back clear has_value value
+"""
 METHODS: dict[str, frozenset[int]] = {
-    **dict.fromkeys(
-        (
-            # A node, a unit of nodes, their arguments.
-            "OpType Domain SinceVersion Name GetNode Inputs Outputs InputDefs OutputDefs GetAttributes UnitType Exists "
-            "TypeAsProto Type Shape ModelPath "
-            # Shapes and types.
-            "dim dim_size dim_value has_dim_value NumDimensions Size has_tensor_type tensor_type has_elem_type elem_type "
-            # Constants.
-            "GetConstantInitializer IsConstantInitializer dims data_type DataAsSpan "
-            # Attributes, answers, containers.
-            "f i s IsOK find at count begin end cbegin cend size empty push_back clear has_value value"
-        ).split(),
-        frozenset(),
-    ),
+    **dict.fromkeys(_METHODS.split(), frozenset()),
     "GetAttr": frozenset({1}),
     "GetAttrs": frozenset({1}),
     "GetAttrOrDefault": frozenset(),
 }
 """Method -> positions of arguments that it writes to without ``&``."""
 
-FIELDS = frozenset(
-    # An input or output of a unit; a pair or a map's entry; PoolAttributes.
-    "node_arg quant_param scale zero_point first second ceil_mode auto_pad kernel_shape count_include_pad "
-    "default_dilations".split()
-)
+_FIELDS = """
+    node_arg quant_param scale zero_point first second
+    ceil_mode auto_pad kernel_shape count_include_pad default_dilations
+"""
+FIELDS = frozenset(_FIELDS.split())
 
-FUNCTIONS = frozenset(
-    "std::find std::abs std::round fabs graph_utils::GetNodeAttribute graph_utils::GetInputEdge StringToAutoPadType "
-    "Status::OK gsl::narrow_cast".split()
-)
+_FUNCTIONS = """
+    std::find std::abs std::round fabs gsl::narrow_cast
+    graph_utils::GetNodeAttribute graph_utils::GetInputEdge StringToAutoPadType Status::OK
+"""
+FUNCTIONS = frozenset(_FUNCTIONS.split())
 
-TYPES = frozenset(
-    "PoolAttributes Initializer ProtoHelperNodeContext OpNodeProtoHelper TensorShape TensorShapeVector ComputeTypeSet "
-    "std::string std::vector std::pair std::unordered_map std::unordered_set".split()
-)
+_TYPES = """
+    PoolAttributes Initializer ProtoHelperNodeContext OpNodeProtoHelper TensorShape TensorShapeVector ComputeTypeSet
+    std::string std::vector std::pair std::unordered_map std::unordered_set
+"""
+TYPES = frozenset(_TYPES.split())
 """What may be made; numbers and the provider's own structures apart."""
 
-NUMBERS = frozenset("int int8_t int16_t int32_t int64_t uint8_t uint32_t size_t bool float double auto".split())
+_NUMBERS = "int int8_t int16_t int32_t int64_t uint8_t uint32_t size_t bool float double auto"
+NUMBERS = frozenset(_NUMBERS.split())
 
 SYMBOLS: dict[str, object] = {
     **{f"ONNX_NAMESPACE::TensorProto_DataType_{name}": number for name, number in ELEMENTS.items()},

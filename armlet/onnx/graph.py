@@ -171,7 +171,7 @@ def _constraints(
         schema = defs.get_schema(op, since, domain)
     except defs.SchemaError:
         # An operator of ONNX Runtime's own: as a rule its first parameter is the type of its first input.
-        return {name: inputs[:1] for name in ("T", "T1")}
+        return dict.fromkeys(("T", "T1"), inputs[:1])
     found: dict[str, list[str]] = {}
     for formal, given in ((schema.inputs, inputs), (schema.outputs, outputs)):
         for at, name in enumerate(given if formal else ()):

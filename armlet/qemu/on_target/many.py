@@ -1,7 +1,7 @@
 """Runs many models one after the other, as :mod:`armlet_runtime.smoke` runs one: ``python3 many.py JOBS.json OUT``.
 
-``JOBS.json`` is a list of jobs, paths relative to its folder. ``OUT`` gets one JSON line per job that came to an end: so
-a job that ends the whole program shows as the first one that is missing.
+``JOBS.json`` is a list of jobs, paths relative to its folder. ``OUT`` gets one JSON line per job that came to an end: a
+job that ends the whole program shows as the first one that is missing.
 """
 
 from __future__ import annotations
