@@ -23,6 +23,13 @@ _LAYOUTS = (
     (f"{_OPTIMISER}/layout_transformation/layout_transformation.cc", "GetORTLayoutSensitiveOps"),
 )
 """Functions whose texts are names of operators."""
+_HANDLERS = (
+    (f"{_OPTIMISER}/transpose_optimization/onnx_transpose_optimization.cc", "handler_map{", "};"),
+    (f"{_OPTIMISER}/transpose_optimization/ort_transpose_optimization.cc", "HandlerMap map = {", "};"),
+)
+"""Where the operators are listed that transposes are pushed through: file, start, end."""
+_DEFINITIONS = "onnxruntime/core/graph/contrib_ops/internal_nhwc_onnx_schemas.cc"
+_DEFINITION = re.compile(r"REGISTER_N\w+_SCHEMA\w*\(fn, (\w+), (\d+)\);")
 _OPSETS = f"{_OPTIMISER}/transpose_optimization/optimizer_api.h"
 
 
@@ -93,7 +100,7 @@ def _generated(provider: str, recipe: Recipe, tree: Path) -> dict[str, Any]:
     if not texts:
         raise Unlowerable(f"no sources like {recipe.files[0]}")
     rows = (*restated.CORE, *recipe.restated)
-    layouts = _read(tree, {tree / file for file, _ in _LAYOUTS} | {tree / _OPSETS})
+    layouts = _read(tree, [tree / file for file in _layout_files()])
     bound = _read(tree, {tree / row.file for row in rows})
     sources = cpp.parse(texts, defined=recipe.symbols)
     functions = lower(sorted(set(recipe.rules.values())), sources)
@@ -106,6 +113,8 @@ def _generated(provider: str, recipe: Recipe, tree: Path) -> dict[str, Any]:
         "restated": core.check(bound, rows),
         "layout": recipe.layout,
         "layout_sensitive": _layout_sensitive(layouts),
+        "layout_transparent": _layout_transparent(layouts),
+        "nhwc_definitions": _definitions(layouts[_DEFINITIONS]),
         "opsets": [_number(layouts[_OPSETS], name) for name in ("kMinSupportedOpset", "kMaxSupportedOpset")],
         "kernels": [kernel.plain() for kernel in kernels(texts, defined=recipe.symbols)],
         "rules": dict(recipe.rules),
@@ -125,6 +134,30 @@ def _layout_sensitive(texts: Mapping[str, str]) -> list[str]:
             raise Unlowerable(f"{file}: {function} names no operators")
         names.update(found)
     return sorted(names)
+
+
+def _layout_files() -> list[str]:
+    return sorted({*(row[0] for row in (*_LAYOUTS, *_HANDLERS)), _OPSETS, _DEFINITIONS})
+
+
+def _layout_transparent(texts: Mapping[str, str]) -> list[str]:
+    names: set[str] = set()
+    for file, start, end in _HANDLERS:
+        inside = texts[file].partition(start)[2].partition(end)[0]
+        found = re.findall(r'^\s*\{"([\w.]+)", \w+\},?', inside, re.MULTILINE)
+        if not found:
+            raise Unlowerable(f"{file}: {start} lists no operators")
+        names.update(found)
+    return sorted(names)
+
+
+def _definitions(text: str) -> dict[str, list[int]]:
+    found: dict[str, list[int]] = {}
+    for op, version in _DEFINITION.findall(text):
+        found.setdefault(op, []).append(int(version))
+    if not found:
+        raise Unlowerable(f"{_DEFINITIONS}: no definitions")
+    return {op: sorted(versions) for op, versions in sorted(found.items())}
 
 
 def _number(text: str, name: str) -> int:

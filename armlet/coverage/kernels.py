@@ -10,6 +10,9 @@ from armlet.coverage.cpp import Unlowerable
 from armlet.coverage.elements import CXX_NAMES
 from armlet.registrations import DOMAINS, parse, switched_on
 
+NHWC = "com.ms.internal.nhwc"
+"""The domain of nodes in channels-last layout."""
+
 _DEFINE = re.compile(r"^[ \t]*#define[ \t]+(\w+)\(([^)]*)\)((?:[^\n]*\\\n)*[^\n]*)", re.MULTILINE)
 _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 _DEFINED = re.compile(r"\bONNX_OPERATOR_(\w*?)KERNEL_EX\s*\(")

@@ -10,6 +10,7 @@ from armlet.coverage.elements import NAMES
 from armlet.coverage.evaluate import Rules
 from armlet.coverage.graph import Graph, Node
 from armlet.coverage.groups import groups
+from armlet.coverage.kernels import NHWC
 from armlet.coverage.tables import ProviderTable
 from armlet.coverage.units import Group, NodeUnit
 from armlet.coverage.values import Dictionary, GraphView, Meaningless, NodeView, Refused
@@ -18,7 +19,6 @@ from armlet.coverage.words import told
 NONE = "none"
 """No provider has a kernel: the runtime does not load the model."""
 CPU = "cpu"
-_NHWC = "com.ms.internal.nhwc"
 
 
 @dataclass(kw_only=True)
@@ -111,6 +111,7 @@ def _ask_each(graph: Graph, table: ProviderTable, placements: Mapping[int, Place
             one.provider = table.provider
         else:
             one.reasons[table.provider] = told(rules.reason)
+    hazards.find(graph, placements, table)
 
 
 def without_kernel(graph: Graph, table: ProviderTable, node: Node, domain: str) -> str:
@@ -152,7 +153,7 @@ class _Changing:
             self._move()
             self._fuse()
             self._demand_kernels()
-            hazards.find(self.graph, self.placements, self.table.provider, resolved=self.graph.resolved)
+            hazards.find(self.graph, self.placements, self.table)
 
     def _free(self) -> list[Placement]:
         return [one for one in self.placements.values() if not one.provider]
@@ -187,7 +188,7 @@ class _Changing:
             node = self.placements[index].node
             known = self.graph.value(node.inputs[0]).shape is not None if node.inputs else False
             if unit.node is node and node.op in self.table.layout_sensitive and known:
-                self.graph.moved[index] = _NHWC
+                self.graph.moved[index] = NHWC
                 self.placements[index].moved = True
 
     def _fuse(self) -> None:

@@ -23,6 +23,10 @@ class ProviderTable:
     layout: str
     """``NHWC``: nodes whose result depends on the layout are moved to it before they run. Else ``NCHW``."""
     layout_sensitive: frozenset[str]
+    nhwc_definitions: Mapping[str, tuple[int, ...]]
+    """Operator -> versions that ONNX Runtime defines in that layout; a minimal build asks for no definitions."""
+    layout_transparent: frozenset[str]
+    """Operators that a change of the layout is pushed through."""
     opsets: tuple[int, int]
     """Oldest and newest opset of a model whose layout can be changed."""
     kernels: tuple[Kernel, ...]
@@ -96,6 +100,8 @@ def load(root: Path, source_set: str, provider: str) -> ProviderTable:
         provider=made["provider"],
         layout=made["layout"],
         layout_sensitive=frozenset(made["layout_sensitive"]),
+        nhwc_definitions={op: tuple(versions) for op, versions in made["nhwc_definitions"].items()},
+        layout_transparent=frozenset(made["layout_transparent"]),
         opsets=(made["opsets"][0], made["opsets"][1]),
         kernels=tuple(_kernel(one) for one in made["kernels"]),
         rules=made["rules"],
