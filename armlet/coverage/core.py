@@ -16,7 +16,8 @@ from armlet.coverage.kernels import closing
 
 WHOLE = "*"
 _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
-_BODY = re.compile(r"\s*(const\s*)?(noexcept\s*)?\{")
+# A constructor's initialisers may have braces as well; its body's opens at the end of a line.
+_BODY = re.compile(r"\s*(const\s*)?(noexcept\s*)?(\{|:[^;]*?\{[ \t]*\n)")
 
 
 @dataclass(frozen=True, slots=True)

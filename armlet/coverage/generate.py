@@ -100,7 +100,7 @@ def _generated(provider: str, recipe: Recipe, tree: Path) -> dict[str, Any]:
     if not texts:
         raise Unlowerable(f"no sources like {recipe.files[0]}")
     rows = (*restated.CORE, *recipe.restated)
-    layouts = _read(tree, [tree / file for file in _layout_files()])
+    layouts = _read(tree, [tree / file for file in _layout_files()] if recipe.layout == "NHWC" else [])
     bound = _read(tree, {tree / row.file for row in rows})
     sources = cpp.parse(texts, defined=recipe.symbols)
     functions = lower(sorted(set(recipe.rules.values())), sources)
@@ -112,13 +112,22 @@ def _generated(provider: str, recipe: Recipe, tree: Path) -> dict[str, Any]:
         "sources": {file: digest.of_bytes(text.encode()) for file, text in every.items()},
         "restated": core.check(bound, rows),
         "layout": recipe.layout,
-        "layout_sensitive": _layout_sensitive(layouts),
-        "layout_transparent": _layout_transparent(layouts),
-        "nhwc_definitions": _definitions(layouts[_DEFINITIONS]),
-        "opsets": [_number(layouts[_OPSETS], name) for name in ("kMinSupportedOpset", "kMaxSupportedOpset")],
+        **_layout(layouts),
         "kernels": [kernel.plain() for kernel in kernels(texts, defined=recipe.symbols)],
         "rules": dict(recipe.rules),
         "functions": functions,
+    }
+
+
+def _layout(texts: Mapping[str, str]) -> dict[str, Any]:
+    """What ONNX Runtime's core does to the layout of nodes; nothing for a provider that leaves it alone."""
+    if not texts:
+        return {"layout_sensitive": [], "layout_transparent": [], "nhwc_definitions": {}, "opsets": [0, 0]}
+    return {
+        "layout_sensitive": _layout_sensitive(texts),
+        "layout_transparent": _layout_transparent(texts),
+        "nhwc_definitions": _definitions(texts[_DEFINITIONS]),
+        "opsets": [_number(texts[_OPSETS], name) for name in ("kMinSupportedOpset", "kMaxSupportedOpset")],
     }
 
 

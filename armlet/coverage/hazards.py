@@ -75,13 +75,9 @@ def _free_when_made(graph: Graph, _placements: Placements, one: Placement, _tabl
 
 
 def _without_definition(graph: Graph, _placements: Placements, one: Placement, table: ProviderTable) -> None:
-    versions = table.nhwc_definitions.get(one.node.op)
-    if graph.resolved is None and one.moved and one.fused_into is None and versions is not None:
-        if min(versions) > one.node.since:
-            oldest = min(versions)
-            one.trouble = (
-                f"ONNX Runtime has no definition of {one.node.op} {one.node.since} in NHWC, only from {oldest} on"
-            )
+    oldest = min(table.nhwc_definitions.get(one.node.op, (0,)))
+    if graph.resolved is None and one.moved and one.fused_into is None and one.node.since < oldest:
+        one.trouble = f"ONNX Runtime defines {one.node.op} in NHWC from version {oldest} on, and it is {one.node.since}"
 
 
 def _group_without_kernel(graph: Graph, placements: Placements, one: Placement, table: ProviderTable) -> None:

@@ -106,7 +106,16 @@ XNNPACK: tuple[Restated, ...] = (
     ),
     *_of(
         "providers/xnnpack/detail/utils.cc",
-        ("FuseActivation", "predict", "679216f13c3b96fd0af348576fcdb05cd5f4e3161ae8971910f0ec8f469c0905"),
+        ("FuseQDQGroup", "hazards", "5e753789ae4715fb5508bc08e65edbdcdff8275245af840b7773375ba18843c5"),
+        ("FuseActivation", "hazards", "679216f13c3b96fd0af348576fcdb05cd5f4e3161ae8971910f0ec8f469c0905"),
+    ),
+    *_of(
+        "providers/xnnpack/math/softmax.cc",
+        ("Softmax::Softmax", "hazards", "d90b4b00355f99ff458e09769165d433fd8b71173d87df0be537900f69b37dbe"),
+    ),
+    *_of(
+        "providers/xnnpack/tensor/resize.cc",
+        ("Resize::Resize", "hazards", "d52d2f609a03442d5907b9eb33a27997f326552853ed23fceac008118beca04e"),
     ),
 )
 
@@ -118,5 +127,13 @@ ACL: tuple[Restated, ...] = (
             "predict",
             "75d018edf8e12d54736557e28a9d721fef888f8b8f62ae5dd565dedfc85cf028",
         ),
+    ),
+    *_of(
+        "providers/acl/nn/conv.cc",
+        ("Conv::Conv", "hazards", "55b1e09a673f46fe4f01772ada8fbae34414238361cf9f49d7da2e829cf38bc9"),
+    ),
+    *_of(
+        "providers/acl/math/matmul.cc",
+        ("MatMul::PrePack", "hazards", "9d84df53786dae5aabfdda141c465077540287f433070f8cfa05a702c366fe93"),
     ),
 )

@@ -9,12 +9,13 @@ from pathlib import Path
 from armlet.coverage.elements import NAMES
 from armlet.coverage.generate import RECIPES
 from armlet.coverage.graph import Graph, Node
-from armlet.coverage.predict import Placement, predict
+from armlet.coverage.predict import CPU, Placement, predict, shown
 from armlet.coverage.tables import ProviderTable, load
 from armlet.onnx import ortfile
 from armlet.onnx.convert import save_optimised
 from armlet.onnx.graph import graph_of, named
 from armlet.onnx.levels import LEVELS, Level, level_of
+from armlet.onnx.libraries import library
 from armlet.onnx.reading import Limits, Shapes, read
 from armlet.registrations import ONNX_DOMAIN
 from armlet.spec.runtime import RuntimeManifest
@@ -47,6 +48,8 @@ def placed(model: Path, manifest: RuntimeManifest, root: Path, *, shapes: Shapes
     graph = graph_of(seen, alone=manifest.flavor == "minimal")
     tables = tables_for(manifest, root)
     placements = predict(graph, manifest.providers, tables, lambda node, graph: has_kernel(manifest, node, graph))
+    if manifest.flavor == "reduced":
+        _demand_fused(model, manifest, placements, data)
     return Placed(graph=graph, placements=placements, model=data, extension=extension, level=level)
 
 
@@ -70,6 +73,20 @@ def has_kernel(manifest: RuntimeManifest, node: Node, graph: Graph) -> bool:
         and (one.types is None or any(elements & set(types.split("|")) for types in one.types))
         for one in kernels
     )
+
+
+def _demand_fused(model: Path, manifest: RuntimeManifest, placements: list[Placement], data: bytes) -> None:
+    """Says which nodes of the CPU provider the runtime makes other ones of that it has no kernels for."""
+    source = library("onnx").load_model_from_string(data)
+    fused = graph_of(save_optimised(source, LEVELS["cpu"], save_as="ORT", where=model), alone=False)
+    by_name = {one.node.name: one for one in placements if one.provider == CPU}
+    for node in fused.nodes:
+        # "fused gemm0", or the name of the node that was quantised around.
+        one = by_name.get(node.name.rpartition(" ")[2])
+        if one is not None and node.op != one.node.op and not has_kernel(manifest, node, fused):
+            one.trouble = (
+                f"the runtime makes {shown(node)} of it and has no kernel for that: add it to the SKU's operators"
+            )
 
 
 def _as_shipped(model: Path, manifest: RuntimeManifest, shapes: Shapes | None) -> tuple[bytes, str, str, bytes]:
