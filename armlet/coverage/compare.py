@@ -30,6 +30,8 @@ class Row:
     shape: tuple[int, ...] | None
     """Of its first output, in the layout that it really has."""
     us: int = 0
+    bytes: int = 0
+    """Of its outputs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -71,6 +71,10 @@ class Graph:
     def value(self, name: str) -> Value:
         return self.values.get(name) or Value(name=name)
 
+    def fed(self) -> tuple[Value, ...]:
+        """What a caller must feed."""
+        return tuple(self.value(name) for name in self.inputs)
+
     @cached_property
     def producers(self) -> dict[str, Node]:
         """Tensor -> node."""

@@ -13,9 +13,9 @@ from armlet.coverage.predict import CPU, Placement, predict, shown
 from armlet.coverage.tables import ProviderTable, load
 from armlet.onnx import ortfile
 from armlet.onnx.convert import save_optimised
-from armlet.onnx.graph import graph_of, named
 from armlet.onnx.levels import LEVELS, Level, level_of
 from armlet.onnx.libraries import library
+from armlet.onnx.ortgraph import graph_of, named
 from armlet.onnx.reading import Limits, Shapes, read
 from armlet.registrations import ONNX_DOMAIN
 from armlet.spec.runtime import RuntimeManifest
@@ -84,9 +84,7 @@ def _demand_fused(model: Path, manifest: RuntimeManifest, placements: list[Place
         # "fused gemm0", or the name of the node that was quantised around.
         one = by_name.get(node.name.rpartition(" ")[2])
         if one is not None and node.op != one.node.op and not has_kernel(manifest, node, fused):
-            one.trouble = (
-                f"the runtime makes {shown(node)} of it and has no kernel for that: add it to the SKU's operators"
-            )
+            one.trouble = f"the runtime makes {shown(node)} of it and has no kernel for that: allow it in the SKU"
 
 
 def _as_shipped(model: Path, manifest: RuntimeManifest, shapes: Shapes | None) -> tuple[bytes, str, str, bytes]:

@@ -20,6 +20,7 @@ def rows_of(observed: Observed) -> list[Row]:
             provider=names.get(node.provider, node.provider),
             shape=node.output_shapes[0] if node.output_shapes else None,
             us=node.us,
+            bytes=node.output_bytes,
         )
         for node in observed.nodes
     ]

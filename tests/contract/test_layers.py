@@ -22,6 +22,7 @@ LAYERS: tuple[frozenset[str], ...] = (
             "armlet.case",
             "armlet.choosing",
             "armlet.config",
+            "armlet.coverage",
             "armlet.elf",
             "armlet.emit",
             "armlet.gates",
@@ -70,7 +71,9 @@ LAYERS: tuple[frozenset[str], ...] = (
 HEAVY = frozenset({"docker", "onnx", "onnxruntime"})
 """Missing where only a part of Armlet is used: no module imports them when it is imported itself."""
 
-PROGRAMS_OF_THEIR_OWN = frozenset({"armlet.steps.cmake.measured", "armlet.qemu.on_target.upstream"})
+PROGRAMS_OF_THEIR_OWN = frozenset(
+    {"armlet.steps.cmake.measured", "armlet.qemu.on_target.many", "armlet.qemu.on_target.upstream"}
+)
 """Run by an interpreter inside the container or on the target; nobody imports them."""
 
 MAX_LINES = {"armlet": 300, "device": 300, "tests": 400}
