@@ -9,7 +9,7 @@ from invoke.tasks import task
 
 from armlet import cli
 from armlet.cli import edge
-from armlet.verbs import model_inspect
+from armlet.verbs import model_inspect, sources_providers
 
 _SKU = "name of a file in recipes/skus, without .yaml"
 _YES = "change this machine where it lacks something, without asking"
@@ -253,7 +253,7 @@ namespace = Collection(
     show_gates,
     clean,
     Collection("sku", sku_list, sku_show, sku_new, sku_overview),
-    Collection("sources", sources_fetch, sources_lock),
+    Collection("sources", sources_fetch, sources_lock, sources_providers.providers),
     Collection("toolchain", toolchain_image, toolchain_shell),
     Collection("qemu", qemu_smoke),
     Collection("model", model_inspect.inspect),

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-import math
-import operator
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from armlet.coverage import values
-from armlet.coverage.units import Info, PoolAttributes, auto_pad, input_edge
-from armlet.coverage.values import Dictionary, Meaningless, Pair, Place, Refused, Sequence_, Status, Symbol, item
+from armlet.coverage.containers import (
+    Items,
+    Meaningless,
+    Optional,
+    Place,
+    Refused,
+    Status,
+    Symbol,
+    item,
+)
+from armlet.coverage.meanings import FUNCTIONS, OPERATORS, made, truth
 from armlet.coverage.vocabulary import METHODS
 from armlet.coverage.words import Guard, in_words, message
 
@@ -42,10 +48,6 @@ class _Variable:
             self.holder[self.key] = value
         else:
             setattr(self.holder, self.key, value)
-
-
-class Record:
-    """One of the provider's own structures."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -118,33 +120,29 @@ class _Frame:
             self.rules.reason = inner or Guard(file=self.file, line=line, said=said)
         self.run(body)
 
-    def _do_once(self, _line: int, body: list[Any]) -> None:
-        try:
-            self.run(body)
-        except _Left as left:
-            if left.how != "break":
-                raise
-
     def _do_for(self, _line: int, name: str, first: Expression, test: Expression, body: list[Any]) -> None:
         self.variables[name] = self.value(first)
-        while truth(self.value(test)):
-            try:
-                self.run(body)
-            except _Left as left:
-                if left.how != "break":
-                    raise
-                return
+        while truth(self.value(test)) and self._ran_through(body):
             self.variables[name] += 1
 
     def _do_each(self, _line: int, name: str, over: Expression, body: list[Any]) -> None:
         for one in self.value(over):
             self.variables[name] = one
-            try:
-                self.run(body)
-            except _Left as left:
-                if left.how != "break":
-                    raise
+            if not self._ran_through(body):
                 return
+
+    def _do_once(self, _line: int, body: list[Any]) -> None:
+        self._ran_through(body)
+
+    def _ran_through(self, body: list[Any]) -> bool:
+        """False where a break ended it."""
+        try:
+            self.run(body)
+        except _Left as left:
+            if left.how != "break":
+                raise
+            return False
+        return True
 
     def _do_switch(self, _line: int, subject: Expression, cases: list[Any]) -> None:
         value = self.value(subject)
@@ -152,12 +150,9 @@ class _Frame:
         start = next((at for at, label in enumerate(labels) if label is not None and label == value), None)
         if start is None:
             start = next((at for at, (label, _) in enumerate(cases) if label is None), len(cases))
-        try:
-            for _, body in cases[start:]:
-                self.run(body)
-        except _Left as left:
-            if left.how != "break":
-                raise
+        for _, body in cases[start:]:
+            if not self._ran_through(body):
+                return
 
     def _do_break(self, _line: int) -> None:
         raise _Left("break")
@@ -185,7 +180,7 @@ class _Frame:
         if not isinstance(made, list):
             return made
         what, *rest = made
-        if what in _OPERATORS:
+        if what in OPERATORS:
             return self._operate(what, *rest)
         return getattr(self, f"_{what}")(*rest)
 
@@ -195,7 +190,7 @@ class _Frame:
             return truth(first) and truth(self.value(right))
         if what == "||":
             return truth(first) or truth(self.value(right))
-        return _OPERATORS[what](first, self.value(right))
+        return OPERATORS[what](first, self.value(right))
 
     def _var(self, name: str) -> Any:
         return self.variables[name]
@@ -212,8 +207,8 @@ class _Frame:
     def _function(self, name: str) -> str:
         return name
 
-    def _list(self, parts: list[Expression]) -> Sequence_:
-        return Sequence_(self.value(part) for part in parts)
+    def _list(self, parts: list[Expression]) -> Items:
+        return Items(self.value(part) for part in parts)
 
     def _at(self, owner: Expression, index: Expression) -> Any:
         return item(self._pointed(owner), self.value(index))
@@ -247,7 +242,7 @@ class _Frame:
         value = self.value(owner)
         if value is None:
             raise Meaningless("a read through a null pointer")
-        if isinstance(value, values.Optional):
+        if isinstance(value, Optional):
             return value.value()
         return value
 
@@ -255,7 +250,7 @@ class _Frame:
         pointed = self.value(owner)
         if isinstance(pointed, Place):
             pointed = pointed.entry
-        if isinstance(pointed, values.Optional):
+        if isinstance(pointed, Optional):
             pointed = pointed.value()
         if pointed is None:
             raise Meaningless("a read through a null pointer")
@@ -272,8 +267,6 @@ class _Frame:
             self._variable(part) if at in written and part[0] != "address" else self.value(part)
             for at, part in enumerate(arguments)
         ]
-        if isinstance(pointed, Dictionary) and name == "clear":
-            raise Meaningless("a map that is emptied")
         return getattr(pointed, name)(*given)
 
     def _invoke(self, function: Expression, arguments: list[Expression]) -> Any:
@@ -290,7 +283,7 @@ class _Frame:
         return self.rules.call(name, given)
 
     def _builtin(self, name: str, arguments: list[Expression]) -> Any:
-        return _FUNCTIONS[name](*(self.value(part) for part in arguments))
+        return FUNCTIONS[name](*(self.value(part) for part in arguments))
 
     def _new(self, kind: str, arguments: list[Expression]) -> Any:
         return made(kind, [self.value(part) for part in arguments])
@@ -304,67 +297,3 @@ class _Frame:
             pointed: _Variable = self.value(place[1])
             return pointed
         raise TypeError(f"no place to write to: {place}")
-
-
-def truth(value: Any) -> bool:
-    """As C++ tests it: objects are true where there is one."""
-    return bool(value) if isinstance(value, bool | int | float) else value is not None
-
-
-def made(kind: str, given: list[Any]) -> Any:
-    """A new object of a type, of the vocabulary or of the provider's own."""
-    if kind == "OpNodeProtoHelper":
-        (node,) = given
-        return Info(node.node.attributes)
-    if kind == "ProtoHelperNodeContext":
-        return given[0]
-    if kind == "PoolAttributes":
-        return PoolAttributes(*given)
-    if kind == "Initializer":
-        return values.Initializer(given[0])
-    if kind == "std::string":
-        return given[0] if given else ""
-    if kind == "std::pair":
-        return Pair(*given[0])
-    if kind == "std::unordered_map":
-        return Dictionary(dict(given[0]))
-    if kind in ("TensorShape", "TensorShapeVector", "ComputeTypeSet", "std::vector", "std::unordered_set"):
-        return Sequence_(given[0] if given else ())
-    return Record()
-
-
-_OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
-    "==": operator.eq,
-    "!=": operator.ne,
-    "<": operator.lt,
-    ">": operator.gt,
-    "<=": operator.le,
-    ">=": operator.ge,
-    "+": operator.add,
-    "-": operator.sub,
-    "*": operator.mul,
-    "/": lambda first, second: (
-        int(first / second) if isinstance(first, int) and isinstance(second, int) else first / second
-    ),
-    "%": lambda first, second: int(math.fmod(first, second)),
-    "^": lambda first, second: int(first) ^ int(second),
-    "&&": operator.and_,
-    "||": operator.or_,
-}
-
-
-def _find(first: Place, _last: Place, wanted: Any) -> Place:
-    return Place(wanted, first.entry.index(wanted)) if wanted in first.entry else Place(None, -1)
-
-
-_FUNCTIONS: dict[str, Callable[..., Any]] = {
-    "std::find": _find,
-    "std::abs": abs,
-    "fabs": abs,
-    "std::round": lambda number: math.floor(abs(number) + 0.5) * (1 if number >= 0 else -1),
-    "graph_utils::GetNodeAttribute": lambda node, name: node.node.attributes.get(name),
-    "graph_utils::GetInputEdge": lambda node, index: input_edge(node, index),
-    "StringToAutoPadType": auto_pad,
-    "Status::OK": Status,
-    "gsl::narrow_cast": lambda number: number,
-}

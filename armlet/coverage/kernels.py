@@ -56,10 +56,10 @@ def kernels(texts: Mapping[str, str], *, defined: Collection[str]) -> tuple[Kern
             raise Unlowerable(f"{file}: {error}") from error
     found = []
     for file, one in registered:
-        kernel = known.get((one.domain, one.op, one.since, one.until, one.types))
-        if kernel is None:
+        match = known.get((one.domain, one.op, one.since, one.until, one.types))
+        if match is None:
             raise Unlowerable(f"{file}: {one.op} {one.since} is registered, and defined nowhere")
-        found.append(kernel)
+        found.append(match)
     return tuple(sorted(found, key=lambda kernel: (kernel.op, kernel.domain, kernel.since, kernel.types)))
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from armlet.coverage import hazards
+from armlet.coverage.containers import Dictionary, Meaningless, Refused
 from armlet.coverage.elements import NAMES
 from armlet.coverage.evaluate import Rules
 from armlet.coverage.graph import Graph, Node
@@ -13,7 +14,7 @@ from armlet.coverage.groups import groups
 from armlet.coverage.kernels import NHWC
 from armlet.coverage.tables import ProviderTable
 from armlet.coverage.units import Group, NodeUnit
-from armlet.coverage.values import Dictionary, GraphView, Meaningless, NodeView, Refused
+from armlet.coverage.values import GraphView, NodeView
 from armlet.coverage.words import told
 
 NONE = "none"
@@ -194,12 +195,10 @@ class _Changing:
     def _fuse(self) -> None:
         """The second call: activations into the nodes in front of them. Transposes were pushed behind them by then."""
         units = Dictionary({NodeView(self.graph, unit.node): unit for unit in self.taken.values()})
-        for group in {id(group): group for group in self.groups.values()}.values():
-            first = self.taken.get(group.target.index)
-            for node in group.nodes if first else ():
-                if node is not group.target:
-                    self.placements[node.index].fused_into = group.target.index
-                    self.placements[node.index].grouped = True
+        for index, around in self.groups.items():
+            if around.target.index in self.taken and index != around.target.index:
+                self.placements[index].fused_into = around.target.index
+                self.placements[index].grouped = True
         for one in self._free():
             group = self.groups.get(one.node.index)
             unit = NodeUnit(self.graph, group.target if group else one.node, group)

@@ -85,14 +85,14 @@ def load(root: Path, source_set: str, provider: str) -> ProviderTable:
     except (OSError, ValueError) as error:
         raise ArmletError(
             f"there is no table of what {provider} takes in {source_set}: {error}",
-            hint=f"./inv sources.providers --set {source_set} makes it; docs/inspecting.md says how",
+            hint="./inv sources.providers makes it; docs/inspecting.md says how",
             kind=Kind.INPUT,
             where=str(path.relative_to(root)),
         ) from error
     if made.get("schema") != SCHEMA:
         raise ArmletError(
             f"the table has the schema {made.get('schema')}, and this Armlet reads {SCHEMA}",
-            hint=f"./inv sources.providers --set {source_set}",
+            hint="./inv sources.providers makes it anew",
             kind=Kind.INPUT,
             where=str(path.relative_to(root)),
         )

@@ -9,19 +9,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from armlet.coverage.containers import Items, Optional, Refused, Status, Symbol
 from armlet.coverage.graph import Graph, Node
-from armlet.coverage.values import (
-    Edge,
-    IODef,
-    NodeArg,
-    NodeView,
-    Optional,
-    Quantisation,
-    Refused,
-    Sequence_,
-    Status,
-    Symbol,
-)
+from armlet.coverage.values import Edge, IODef, NodeArg, NodeView, Quantisation
 
 QDQ_GROUP, SINGLE_NODE = Symbol("NodeUnit::Type::QDQGroup"), Symbol("NodeUnit::Type::SingleNode")
 
@@ -62,11 +52,11 @@ class NodeUnit:
     def GetNode(self) -> NodeView:
         return NodeView(self.graph, self.node)
 
-    def Inputs(self) -> Sequence_:
-        return Sequence_(self.inputs)
+    def Inputs(self) -> Items:
+        return Items(self.inputs)
 
-    def Outputs(self) -> Sequence_:
-        return Sequence_(self.outputs)
+    def Outputs(self) -> Items:
+        return Items(self.outputs)
 
     def OpType(self) -> str:
         return self.node.op
@@ -145,7 +135,7 @@ class Info:
     def GetAttrs(self, name: str, out: Any) -> Status:
         if name not in self.attributes:
             return Status(f"no attribute {name}")
-        out.set(Sequence_(self.attributes[name]))
+        out.set(Items(self.attributes[name]))
         return Status()
 
     def GetAttrOrDefault(self, name: str, *rest: Any) -> Any:
@@ -172,7 +162,7 @@ class PoolAttributes:
         asked = info.attributes
         if "kernel_shape" not in asked:
             raise Refused("a pooling without kernel_shape")
-        self.kernel_shape = Sequence_(asked["kernel_shape"])
+        self.kernel_shape = Items(asked["kernel_shape"])
         rank = len(self.kernel_shape)
         self.auto_pad = auto_pad(asked.get("auto_pad", "NOTSET"))
         self.ceil_mode = asked.get("ceil_mode", 0)

@@ -5,45 +5,15 @@ Methods and fields have ONNX Runtime's own names, as the lowered rules call them
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from armlet.coverage.containers import Dictionary, Items, Optional, item
 from armlet.coverage.elements import NAMES
 from armlet.coverage.graph import Constant, Graph, Node
 
 Method = Callable[..., Any]
-
-
-class Meaningless(Exception):
-    """The rules did what has no meaning: read through a null pointer, or beyond a list's end."""
-
-    def at(self, file: str, line: int) -> None:
-        """Says where, once: the innermost place counts."""
-        if len(self.args) == 1:
-            self.args = (*self.args, f"{file.rpartition('/')[2]}:{line}")
-
-    def __str__(self) -> str:
-        return " at ".join(map(str, self.args))
-
-
-class Refused(Exception):
-    """The rules raise an exception: ONNX Runtime refuses the model."""
-
-
-@dataclass(frozen=True, slots=True)
-class Symbol:
-    """An enumerator: equal to itself alone."""
-
-    name: str
-
-
-@dataclass(slots=True)
-class Status:
-    error: str = ""
-
-    def IsOK(self) -> bool:
-        return not self.error
 
 
 @dataclass(slots=True)
@@ -116,21 +86,6 @@ class Quantisation:
     zero_point: NodeArg | None
 
 
-class Optional:
-    """``std::optional``."""
-
-    def __init__(self, content: Any) -> None:
-        self.content = content
-
-    def has_value(self) -> bool:
-        return self.content is not None
-
-    def value(self) -> Any:
-        if self.content is None:
-            raise Meaningless("an optional value that is not there")
-        return self.content
-
-
 @dataclass(slots=True)
 class IODef:
     node_arg: NodeArg
@@ -149,77 +104,6 @@ class AttributeProto:
 
     def s(self) -> str:
         return str(self.content)
-
-
-@dataclass(slots=True)
-class Pair:
-    first: Any
-    second: Any
-
-
-@dataclass(slots=True)
-class Place:
-    """An iterator. ``entry`` is None at the end."""
-
-    entry: Any
-    position: int
-
-
-class Dictionary:
-    """``std::unordered_map``; keys are compared by Python's equality."""
-
-    def __init__(self, content: Mapping[Any, Any]) -> None:
-        self.content = content
-
-    def find(self, key: Any) -> Place:
-        return Place(Pair(key, self.content[key]), 0) if key in self.content else self.end()
-
-    def end(self) -> Place:
-        return Place(None, -1)
-
-    cend = end
-
-    def count(self, key: Any) -> int:
-        return int(key in self.content)
-
-    def at(self, key: Any) -> Any:
-        if key not in self.content:
-            raise Meaningless(f"no {key} in a map")
-        return self.content[key]
-
-
-class Sequence_(list[Any]):
-    """``std::vector``, ``std::unordered_set``, ``TensorShape``."""
-
-    def size(self) -> int:
-        return len(self)
-
-    NumDimensions = size
-
-    def Size(self) -> int:
-        product = 1
-        for size in self:
-            product *= size
-        return product
-
-    def empty(self) -> bool:
-        return not self
-
-    def push_back(self, one: Any) -> None:
-        self.append(one)
-
-    def count(self, one: Any) -> int:
-        return int(one in self)
-
-    def begin(self) -> Place:
-        return Place(self, 0)
-
-    cbegin = begin
-
-    def end(self) -> Place:
-        return Place(None, -1)
-
-    cend = end
 
 
 class NodeView:
@@ -246,11 +130,11 @@ class NodeView:
     def SinceVersion(self) -> int:
         return self.node.since
 
-    def InputDefs(self) -> Sequence_:
-        return Sequence_(NodeArg(self.graph, name) for name in self.node.inputs)
+    def InputDefs(self) -> Items:
+        return Items(NodeArg(self.graph, name) for name in self.node.inputs)
 
-    def OutputDefs(self) -> Sequence_:
-        return Sequence_(NodeArg(self.graph, name) for name in self.node.outputs)
+    def OutputDefs(self) -> Items:
+        return Items(NodeArg(self.graph, name) for name in self.node.outputs)
 
     def GetAttributes(self) -> Dictionary:
         return Dictionary({name: AttributeProto(value) for name, value in self.node.attributes.items()})
@@ -270,8 +154,8 @@ class Edge:
 class TensorProto:
     constant: Constant
 
-    def dims(self) -> Sequence_:
-        return Sequence_(self.constant.shape)
+    def dims(self) -> Items:
+        return Items(self.constant.shape)
 
     def data_type(self) -> int:
         return self.constant.element
@@ -295,14 +179,8 @@ class GraphView:
 class Initializer:
     tensor: TensorProto
 
-    def DataAsSpan(self) -> Sequence_:
-        return Sequence_(self.tensor.constant.numbers())
+    def DataAsSpan(self) -> Items:
+        return Items(self.tensor.constant.numbers())
 
     def size(self) -> int:
         return len(self.tensor.constant.numbers())
-
-
-def item(every: Sequence[Any], index: int) -> Any:
-    if not 0 <= index < len(every):
-        raise Meaningless(f"item {index} of {len(every)}")
-    return every[index]

@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from armlet.coverage.containers import Meaningless, Refused, Symbol
 from armlet.coverage.elements import NAMES
-from armlet.coverage.values import Meaningless, NodeArg, Refused, Symbol
+from armlet.coverage.values import NodeArg
 
 Expression = Any
 Read = Callable[[Expression], Any]
@@ -217,4 +218,4 @@ def _text(one: Expression) -> str:
         return f"{rest[0].rpartition('::')[2]}({', '.join(_text(part) for part in rest[1])})"
     if len(rest) == 2:
         return f"{_text(rest[0])} {what} {_text(rest[1])}"
-    return what
+    return str(what)

@@ -170,9 +170,8 @@ def shown(graph: Graph, name: str) -> str:
         return ""
     value = graph.value(name)
     kind = NAMES.get(value.element, "?")
-    return kind + (
-        "[?]" if value.shape is None else str([size or "?" for size in value.shape]).replace("'", "").replace(" ", "")
-    )
+    sizes = ["?"] if value.shape is None else ["?" if size is None else str(size) for size in value.shape]
+    return f"{kind}[{','.join(sizes)}]"
 
 
 def _transposes(

@@ -33,8 +33,8 @@ def inspect(
     """What is known of a model on a SKU.
 
     Raises:
-        ArmletError: (INPUT) the SKU is wrong or not built, the model cannot be read or converted, a free dimension keeps
-            it from being run; (HOST) no emulator; (TARGET) the target's program does not run at all.
+        ArmletError: (INPUT) the SKU is wrong or not built, the model cannot be read or converted, or a free dimension
+            keeps it from being run; (HOST) no emulator; (TARGET) the target's program does not run at all.
     """
     resolve(paths, sku)
     manifest = find_runtime(paths, sku).manifest

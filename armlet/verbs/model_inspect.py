@@ -151,8 +151,8 @@ def _verified(found: Inspection) -> str:
         return f"verified: the runtime does not run it, as predicted: {run.refused}"
     share = f"{run.transposes_us / run.us:.0%}" if run.us else "none"
     return (
-        f"verified: all {len(found.nodes)} nodes ran as predicted; {run.transposes} Transposes were added, {share} of the "
-        "time under emulation"
+        f"verified: all {len(found.nodes)} nodes ran as predicted; {run.transposes} Transposes were added, {share} of "
+        "the time under emulation"
     )
 
 

@@ -218,7 +218,7 @@ def quantised_convolution(draft: Draft) -> None:
     kind = draft.pick("int8", "uint8")
     weights = kind if draft.chance(0.8) else draft.pick("int8", "uint8")
     per_channel = draft.chance(0.4)
-    scales = numpy.float32([0.02] * 6) if per_channel else numpy.float32(0.02)
+    scales = numpy.full(6, 0.02, numpy.float32) if per_channel else numpy.float32(0.02)
     points = numpy.zeros(6 if per_channel else (), weights)
     zero = numpy.asarray(draft.pick(0, 3), kind)
     inputs = [
@@ -253,7 +253,7 @@ def quantised_group(draft: Draft) -> None:
     elif op == "Softmax":
         made = draft.node(op, [x], axis=draft.pick(-1, 1))[0]
     elif op == "Resize":
-        made = draft.node(op, [x, "", draft.constant(numpy.float32((1, 1, 2, 2)))], mode="linear")[0]
+        made = draft.node(op, [x, "", draft.constant(numpy.asarray((1, 1, 2, 2), numpy.float32))], mode="linear")[0]
     else:
         made = draft.node(op, [x], kernel_shape=[2, 2], strides=[2, 2])[0]
     if draft.chance(0.3):
