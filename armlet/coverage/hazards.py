@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 _LAST_FLATTENING_SOFTMAX = 12
 """Newest version of Softmax that works on all dimensions from its axis on."""
+_SIZES = 3
+"""Input of Resize."""
 _BECOMES = {
     "Conv": ("QLinearConv", NHWC),
     "ConvTranspose": ("QLinearConvTranspose", NHWC),
@@ -67,10 +69,18 @@ def _free_after_axis(graph: Graph, _placements: Placements, one: Placement, _tab
 
 
 def _free_when_made(graph: Graph, _placements: Placements, one: Placement, _table: ProviderTable) -> None:
-    if one.node.op == "Resize" and one.moved and None in (graph.value(one.node.inputs[0]).shape or ())[1:]:
+    if one.node.op != "Resize" or not one.moved:
+        return
+    shape = graph.value(one.node.inputs[0]).shape or ()
+    by_sizes = len(one.node.inputs) > _SIZES and one.node.inputs[_SIZES] in graph.constants
+    if None in shape[1:]:
         one.hazard = (
             "its kernel is made for a size that is not known by then, and refuses the model or resizes to another one: "
             "fix the input's shape"
+        )
+    elif by_sizes and None in shape:
+        one.trouble = (
+            "its batch is free, and its kernel divides its sizes by that: fix the input's shape, or give scales"
         )
 
 

@@ -10,7 +10,7 @@ from armlet import cli
 from armlet.cli import edge
 
 
-@task(name="providers", positional=["sku"], help={"sku": "a SKU of the source set, which was built at least once"})
+@task(name="providers", help={"sku": "a SKU of the source set, which was built at least once"})
 @edge
 def providers(_context: Any, sku: str = "demo-a53") -> None:
     """Writes the tables of what providers take, from ONNX Runtime's patched sources."""
