@@ -20,8 +20,8 @@ class Function:
 
     name: str
     file: str
-    parameters: tuple[tuple[str, bool], ...]
-    """Name, and whether the callee may write to the caller's variable."""
+    parameters: tuple[tuple[str, bool, str], ...]
+    """Name, whether the callee may write to the caller's variable, and type."""
     body: Any
     """The tree's ``compound_statement``."""
 
@@ -180,10 +180,11 @@ def _parameters(declarator: Any) -> list[Any]:
     return [one for one in declarator.child_by_field_name("parameters").named_children if one.type in kinds]
 
 
-def _parameter(node: Any) -> tuple[str, bool]:
+def _parameter(node: Any) -> tuple[str, bool, str]:
     constant = any(child.type == "type_qualifier" and text_of(child) == "const" for child in node.children)
     place = node.child_by_field_name("declarator")
     reference = place is not None and place.type == "reference_declarator"
     while place is not None and place.type != "identifier":
         place = next((one for one in place.named_children), None)
-    return ("" if place is None else text_of(place)), reference and not constant
+    name = "" if place is None else text_of(place)
+    return name, reference and not constant, text_of(node.child_by_field_name("type"))

@@ -20,7 +20,9 @@ class Expressions:
 
     def __init__(self, function: Function, sources: Sources) -> None:
         self.function, self.sources = function, sources
-        self.locals = {name for name, _ in function.parameters}
+        self.locals = {name for name, _, _ in function.parameters}
+        self.records = {name for name, _, kind in function.parameters if kind in sources.structs}
+        """Locals of the provider's own structures."""
         self.needed: list[Function] = []
 
     def fail(self, node: Any, what: str) -> Unlowerable:
@@ -44,9 +46,8 @@ class Expressions:
             return ["new", plain, arguments]
         if plain in vocabulary.NUMBERS and len(arguments) <= 1:
             return arguments[0] if arguments else 0
-        if len(arguments) <= 1 and (arguments or any(one.startswith(f"{plain}::") for one in self.sources.enums)):
-            # A pointer, a reference or an enumeration: what it holds is all that counts.
-            return arguments[0] if arguments else None
+        if not arguments and any(one.startswith(f"{plain}::") for one in self.sources.enums):
+            return None
         raise self.fail(node, f"no such type in the vocabulary: {plain}")
 
     def _call(self, node: Any) -> Expression:
@@ -125,7 +126,7 @@ class Expressions:
 
     def _field(self, node: Any) -> Expression:
         owner, name = self.lower(node.child_by_field_name("argument")), text_of(node.child_by_field_name("field"))
-        if name not in vocabulary.FIELDS and not _of_own_record(owner):
+        if name not in vocabulary.FIELDS and not (owner[0] == "var" and owner[1] in self.records):
             raise self.fail(node, f"no such field in the vocabulary: {name}")
         return ["field", owner, name]
 
@@ -212,10 +213,6 @@ def _constant(value: object) -> Expression:
     if isinstance(value, dict):
         return ["symbol", value["symbol"]]
     return ["text", value] if isinstance(value, str) else value
-
-
-def _of_own_record(owner: Expression) -> bool:
-    return isinstance(owner, list) and owner[0] == "var"
 
 
 def _without_template(name: str) -> str:

@@ -91,7 +91,7 @@ def forced_transposes(
     for node in graph.nodes:
         if by_index[node.index].moved:
             turned.update(node.outputs)
-        elif _lets_through(node, table) and any(name in turned for name in node.inputs):
+        elif _lets_through(node, graph, table) and any(name in turned for name in node.inputs):
             through.add(node.index)
             turned.update(name for name in node.outputs if _rank(graph, name) >= _WITH_LAYOUT)
     found: dict[tuple[str, str], ForcedTranspose] = {}
@@ -117,10 +117,13 @@ def _forced(graph: Graph, node: Node, side: str, name: str) -> ForcedTranspose:
     return ForcedTranspose(node=node.name, op=node.op, side=side, tensor=name, bytes=size)
 
 
-def _lets_through(node: Node, table: ProviderTable) -> bool:
+def _lets_through(node: Node, graph: Graph, table: ProviderTable) -> bool:
     name = f"{node.domain}.{node.op}" if node.domain else node.op
-    # Reshape does for few shapes only; a Resize or pooling that was not taken is the CPU provider's own.
-    return name in table.layout_transparent and node.op not in ("Reshape", "Resize", "MaxPool")
+    if node.op == "Resize":
+        # Only a runtime that optimises at load looks at it again once it is the CPU provider's.
+        return graph.resolved is None
+    # Reshape does so for few shapes only; a pooling that was not taken stays as it is.
+    return name in table.layout_transparent and node.op not in ("Reshape", "MaxPool")
 
 
 def _rank(graph: Graph, name: str) -> int:

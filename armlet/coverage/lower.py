@@ -38,7 +38,7 @@ def lower(roots: Iterable[str], sources: Sources) -> dict[str, dict[str, Any]]:
         body = _Body(function, sources)
         made[function.name] = {
             "file": function.file,
-            "parameters": [[name, written] for name, written in function.parameters],
+            "parameters": [[name, written] for name, written, _ in function.parameters],
             "body": body.block(function.body),
         }
         wanted += body.expressions.needed
@@ -75,22 +75,25 @@ class _Body:
         value: Expression
         if place.type == "init_declarator":
             inner, tree = place.child_by_field_name("declarator"), place.child_by_field_name("value")
-            value = self._initial(node, kind, tree)
+            value = self._initial(node, kind, tree, pointer=inner.type == "pointer_declarator")
         elif place.type == "function_declarator":
             # ``Type name(argument);`` reads like a function that is declared.
             inner, arguments = place.child_by_field_name("declarator"), place.child_by_field_name("parameters")
             value = self.expressions.made(node, kind, [self._argument(one) for one in arguments.named_children])
         else:
-            inner, value = place, self.expressions.made(node, kind, [])
+            inner, pointer = place, place.type == "pointer_declarator"
+            value = None if pointer else self.expressions.made(node, kind, [])
         if inner.type == "structured_binding_declarator":
             names = [text_of(one) for one in inner.named_children]
             self.expressions.locals.update(names)
             return ["unpack", _line(node), names, value]
         name = _innermost(inner)
         self.expressions.locals.add(name)
+        if kind in self.expressions.sources.structs:
+            self.expressions.records.add(name)
         return ["let", _line(node), name, value]
 
-    def _initial(self, node: Any, kind: str, tree: Any) -> Expression:
+    def _initial(self, node: Any, kind: str, tree: Any, *, pointer: bool) -> Expression:
         if tree.type == "argument_list":
             return self.expressions.made(node, kind, self.expressions.each(tree.named_children))
         if tree.type != "initializer_list":
@@ -99,6 +102,8 @@ class _Body:
         plain = kind.partition("<")[0]
         if plain in vocabulary.TYPES:
             return ["new", plain, [["list", given]]]
+        if pointer and len(given) == 1:
+            return given[0]
         return self.expressions.made(node, kind, given)
 
     def _argument(self, node: Any) -> Expression:

@@ -130,9 +130,9 @@ def _compared(operator: str, left: Expression, right: Expression, read: Read) ->
 
 def _missing(place: Expression) -> str:
     name = place[1] if isinstance(place, list) and place[0] in ("var", "member") else ""
-    if name.endswith("_shape"):
+    if name.endswith("shape"):
         return "the shape of its input is not known"
-    if name.endswith("_type"):
+    if name.endswith("type"):
         return "the type of its input is not known"
     if name.endswith("_edge"):
         return "no node is in front of it"

@@ -59,6 +59,8 @@ class Verified:
     agrees: bool
     refused: str
     disagreements: tuple[dict[str, str], ...]
+    merged: int
+    """Nodes without a trace of their own: the runtime made others of them, all on the CPU provider."""
     transposes: int
     transposes_us: int
     us: int
@@ -135,7 +137,7 @@ def inspection(
         free=any(
             None in (graph.value(name).shape or ()) for node in graph.nodes for name in (*node.inputs, *node.outputs)
         ),
-        verified=None if compared is None else _verified(compared, refused),
+        verified=None if compared is None else _verified(compared, refused, len(lines)),
     )
 
 
@@ -218,12 +220,13 @@ def _time(compared: Comparison) -> int:
     return sum(row.us for row in rows.values())
 
 
-def _verified(compared: Comparison, refused: str) -> Verified:
+def _verified(compared: Comparison, refused: str, nodes: int) -> Verified:
     added = [row for row in compared.added if row.op == "Transpose"]
     return Verified(
         agrees=not compared.disagreements,
         refused=refused,
         disagreements=tuple(asdict(one) for one in compared.disagreements),
+        merged=0 if refused else nodes - len(compared.rows),
         transposes=len(added),
         transposes_us=sum(row.us for row in added),
         us=_time(compared),

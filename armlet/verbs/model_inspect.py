@@ -117,8 +117,8 @@ def _changes(found: Inspection) -> str:
     of = "of the bytes made" if found.verified is None or not found.verified.us else "of the time"
     for one in found.transposes:
         share = "" if one.share is None else f": {one.share:.0%} {of}"
-        plural = "s" if one.count != 1 else ""
-        lines.append(f"{one.count} Transpose{plural} around {one.op}, {amount(one.bytes, 'bytes')}{share}")
+        plural = "s" if one.count > 1 else ""
+        lines.append(f"expected: {one.count} Transpose{plural} around {one.op}, {amount(one.bytes, 'bytes')}{share}")
     return "\n".join(lines)
 
 
@@ -150,9 +150,10 @@ def _verified(found: Inspection) -> str:
     if run.refused:
         return f"verified: the runtime does not run it, as predicted: {run.refused}"
     share = f"{run.transposes_us / run.us:.0%}" if run.us else "none"
+    merged = f" ({run.merged} of them merged with others on cpu)" if run.merged else ""
     return (
-        f"verified: all {len(found.nodes)} nodes ran as predicted; {run.transposes} Transposes were added, {share} of "
-        "the time under emulation"
+        f"verified: all {len(found.nodes)} nodes ran as predicted{merged}; "
+        f"{run.transposes} Transposes were added, {share} of the time under emulation"
     )
 
 
