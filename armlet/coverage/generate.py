@@ -100,7 +100,7 @@ def _generated(provider: str, recipe: Recipe, tree: Path) -> dict[str, Any]:
     if not texts:
         raise Unlowerable(f"no sources like {recipe.files[0]}")
     rows = (*restated.CORE, *recipe.restated)
-    layouts = _read(tree, [tree / file for file in _layout_files()] if recipe.layout == "NHWC" else [])
+    layouts = _read(tree, [tree / file for file in layout_files()] if recipe.layout == "NHWC" else [])
     bound = _read(tree, {tree / row.file for row in rows})
     sources = cpp.parse(texts, defined=recipe.symbols)
     functions = lower(sorted(set(recipe.rules.values())), sources)
@@ -145,7 +145,8 @@ def _layout_sensitive(texts: Mapping[str, str]) -> list[str]:
     return sorted(names)
 
 
-def _layout_files() -> list[str]:
+def layout_files() -> list[str]:
+    """Files of the core that say what happens to layouts."""
     return sorted({*(row[0] for row in (*_LAYOUTS, *_HANDLERS)), _OPSETS, _DEFINITIONS})
 
 

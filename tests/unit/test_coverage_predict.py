@@ -16,6 +16,7 @@ from tests.fakes.placed_models import SOURCE_SET, model_of, placements, seen
 
 FLOATS = numpy.float32
 WEIGHTS = {"w": numpy.ones((4, 4, 3, 3), FLOATS)}
+DOUBLED = numpy.asarray((1, 1, 2, 2), FLOATS)
 MATRIX = {"b": numpy.ones((3, 4), FLOATS), "c": numpy.ones(4, FLOATS)}
 SQUARE = (1, 4, 8, 8)
 
@@ -50,9 +51,9 @@ def placed(
         (node("AveragePool", "x", kernel_shape=[2, 2], count_include_pad=1), SQUARE, None, "cp_in_op"),
         (node("Softmax", "x"), (2, 3), None, ""),
         (node("Softmax", "x", axis=0), (2, 3), None, "axis is 0"),
-        (node("Resize", "x - s", mode="linear"), SQUARE, {"s": FLOATS([1, 1, 2, 2])}, ""),
-        (node("Resize", "x - s", mode="linear"), SQUARE, {"s": FLOATS([1, 1, 0.5, 0.5])}, ""),
-        (node("Resize", "x - s", mode="nearest"), SQUARE, {"s": FLOATS([1, 1, 2, 2])}, 'mode is "nearest"'),
+        (node("Resize", "x - s", mode="linear"), SQUARE, {"s": DOUBLED}, ""),
+        (node("Resize", "x - s", mode="linear"), SQUARE, {"s": numpy.asarray((1, 1, 0.5, 0.5), FLOATS)}, ""),
+        (node("Resize", "x - s", mode="nearest"), SQUARE, {"s": DOUBLED}, 'mode is "nearest"'),
         (node("Gemm", "x b c"), (2, 3), {"b": numpy.ones((3, 4), FLOATS), "c": numpy.ones(4, FLOATS)}, ""),
         (
             node("Gemm", "x b c", alpha=0.5),
@@ -116,7 +117,7 @@ def test_a_gemm_without_a_third_input_ends_the_program() -> None:
 def test_what_is_free_when_the_kernel_is_made() -> None:
     softmax = placed([node("Softmax", "x", axis=1)], (2, "n"), opset=11)["softmax"]
     assert (softmax.provider, bool(softmax.hazard)) == ("xnnpack", True)
-    scales, sizes = {"s": FLOATS([1, 1, 2, 2])}, {"s": numpy.int64([1, 4, 16, 16])}
+    scales, sizes = {"s": DOUBLED}, {"s": numpy.asarray((1, 4, 16, 16), numpy.int64)}
     by_scales = node("Resize", "x - s", mode="linear")
     assert placed([by_scales], (1, 4, "h", 8), scales)["resize"].hazard
     assert not placed([by_scales], ("n", 4, 8, 8), scales)["resize"].trouble
