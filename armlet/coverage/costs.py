@@ -42,12 +42,14 @@ def peak_bytes(graph: Graph, placements: Sequence[Placement]) -> tuple[int, str]
     outputs are among them, constants are not. What is fused does not make the tensor in between. Nothing is computed in
     place, and kernels have no memory of their own: the truth may be on either side.
     """
-    inside = never_made(graph, placements)
+    inside, head = never_made(graph, placements), heads(placements)
+    # What is one with others needs its inputs until the last of them has made its output.
+    done = {head[node.index]: at for at, node in enumerate(graph.nodes)}
     last: dict[str, int] = {}
-    for at, node in enumerate(graph.nodes):
+    for node in graph.nodes:
         for name in (*node.inputs, *node.nested):
             if name and name not in graph.constants:
-                last[name] = at
+                last[name] = max(last.get(name, 0), done[head[node.index]])
     last.update(dict.fromkeys(graph.outputs, len(graph.nodes)))
     alive = {name: bytes_made(graph, name) for name in graph.inputs}
     peak, where = sum(alive.values()), "the inputs"
@@ -60,9 +62,14 @@ def peak_bytes(graph: Graph, placements: Sequence[Placement]) -> tuple[int, str]
     return peak, where
 
 
+def heads(placements: Sequence[Placement]) -> dict[int, int]:
+    """Index of a node -> that of the node whose kernel does its work."""
+    return {one.node.index: one.node.index if one.fused_into is None else one.fused_into for one in placements}
+
+
 def never_made(graph: Graph, placements: Sequence[Placement]) -> set[str]:
     """Tensors that only nodes use which are one with the node that makes them."""
-    head = {one.node.index: one.node.index if one.fused_into is None else one.fused_into for one in placements}
+    head = heads(placements)
     found = set()
     for one in placements:
         for name in one.node.outputs:
