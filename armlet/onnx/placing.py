@@ -11,6 +11,7 @@ from armlet.coverage.generate import RECIPES
 from armlet.coverage.graph import Graph, Node
 from armlet.coverage.predict import CPU, Placement, predict, shown
 from armlet.coverage.tables import ProviderTable, load
+from armlet.errors import ArmletError, Kind
 from armlet.onnx import ortfile
 from armlet.onnx.convert import save_optimised
 from armlet.onnx.levels import LEVELS, Level, level_of
@@ -89,9 +90,11 @@ def _demand_fused(model: Path, manifest: RuntimeManifest, placements: list[Place
 
 def _as_shipped(model: Path, manifest: RuntimeManifest, shapes: Shapes | None) -> tuple[bytes, str, str, bytes]:
     """The model's bytes, their file's extension, the level, and what the providers are shown of it in ORT format."""
-    with model.open("rb") as stream:
-        ready = ortfile.is_ort_format(stream.read(8))
-    if ready:
+    if _is_ort_format(model):
+        if manifest.flavor != "minimal" or shapes:
+            why = "its shapes are fixed for good" if shapes else f"{manifest.sku} takes ONNX models, and optimises them"
+            hint = "give the ONNX model that it was made from"
+            raise ArmletError(f"is in ORT format already: {why}", hint=hint, kind=Kind.INPUT, where=str(model))
         data = model.read_bytes()
         return data, ".ort", "as converted", data
     limits = Limits(opsets=manifest.opsets, onnx_ir_max=manifest.onnx_ir_max)
@@ -102,3 +105,11 @@ def _as_shipped(model: Path, manifest: RuntimeManifest, shapes: Shapes | None) -
         return data, ".ort", level.name, data
     seen = save_optimised(source, _MOST_PROVIDERS_SEE, save_as="ORT", where=model)
     return source.SerializeToString(deterministic=True), ".onnx", _MOST_PROVIDERS_SEE.name, seen
+
+
+def _is_ort_format(model: Path) -> bool:
+    try:
+        with model.open("rb") as stream:
+            return ortfile.is_ort_format(stream.read(8))
+    except OSError:
+        return False  # Who reads it as an ONNX model says what is wrong.
