@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from armlet.coverage.graph import Value
 from armlet.errors import ArmletError, Kind
 from armlet.onnx.libraries import library
 from armlet.onnx.reading import Shapes, input_shapes, read
@@ -102,6 +103,29 @@ def _random(name: str, model: Path, source: Any) -> tuple[Sample, ...]:
             inputs[input_name] = random_numbers(generator, shape, types[input_name], input_name, model)
         samples.append(Sample(name=f"random numbers {number + 1}", inputs=inputs))
     return tuple(samples)
+
+
+def random_sample(inputs: Sequence[Value], *, where: Path) -> Sample:
+    """Random numbers (a fixed seed) for inputs, a free first dimension being 1.
+
+    Raises:
+        ArmletError: another dimension is free, or a type is one that no random numbers are made for.
+    """
+    numpy, helper = library("numpy"), library("onnx.helper")
+    generator = numpy.random.default_rng(0)
+    made = {}
+    for value in inputs:
+        shape = tuple(1 if at == 0 and size is None else size for at, size in enumerate(value.shape or ()))
+        if value.shape is None or None in shape:
+            raise ArmletError(
+                f'the input "{value.name}" has free dimensions, so it cannot be run',
+                hint=f"fix them: --shape {value.name}={','.join(str(size or '<size>') for size in shape)}",
+                kind=Kind.INPUT,
+                where=str(where),
+            )
+        dtype = helper.tensor_dtype_to_np_dtype(value.element)
+        made[value.name] = random_numbers(generator, shape, dtype, value.name, where)
+    return Sample(name="random numbers", inputs=made)
 
 
 def random_numbers(generator: Any, shape: Any, dtype: Any, name: str, model: Path) -> Any:

@@ -20,7 +20,7 @@ from armlet.scratch import demand_room, scratch
 
 _REFUSED = 6
 """What the target's script ends with where ONNX Runtime refuses or fails; its report then says why."""
-_ON_TARGET = Path(__file__).parent / "on_target"
+ON_TARGET = Path(__file__).parent / "on_target"
 """Modules that run there, and are no part of the device package."""
 TOLERANCE = 1e-4
 """Largest difference from the reference of a model of floats: absolute below 1, relative above."""
@@ -154,7 +154,7 @@ def attempt(
         done = run_python(
             place.target,
             ("-m", "armlet_runtime.smoke", str(job), "--out", str(out)),
-            path=(place.device, *([wheel, _ON_TARGET] if wheel else [])),
+            path=(place.device, *([wheel, ON_TARGET] if wheel else [])),
             site_packages=with_numpy,
             scratch=folder,
             emit=emit,
@@ -190,12 +190,7 @@ def attempt(
 def _write_job(folder: Path, place: Place, model: Path, samples: Sequence[Sample], runs: int, *, wheel: bool) -> Path:
     rows = []
     for number, sample in enumerate(samples):
-        inputs: list[dict[str, Any]] = []
-        for name, array in sample.inputs.items():
-            file = f"{number}-{len(inputs)}.bin"
-            (folder / file).write_bytes(array.tobytes())
-            inputs.append({"name": name, "dtype": str(array.dtype), "shape": list(array.shape), "file": file})
-        rows.append({"name": sample.name, "inputs": inputs})
+        rows.append({"name": sample.name, "inputs": input_rows(folder, str(number), sample)})
     job = {
         "library": str(place.library),
         **({"api": "upstream"} if wheel else {}),
@@ -207,6 +202,16 @@ def _write_job(folder: Path, place: Place, model: Path, samples: Sequence[Sample
     path = folder / "job.json"
     path.write_text(json.dumps(job), encoding="utf-8")
     return path
+
+
+def input_rows(folder: Path, prefix: str, sample: Sample) -> list[dict[str, Any]]:
+    """A sample's inputs as the target's job names them, their elements in files that start with ``prefix``."""
+    rows: list[dict[str, Any]] = []
+    for name, array in sample.inputs.items():
+        file = f"{prefix}-{len(rows)}.bin"
+        (folder / file).write_bytes(array.tobytes())
+        rows.append({"name": name, "dtype": str(array.dtype), "shape": list(array.shape), "file": file})
+    return rows
 
 
 def _trial(
