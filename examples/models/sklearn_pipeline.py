@@ -1,0 +1,89 @@
+"""A scikit-learn pipeline for a table of measurements: is this tumour malignant?
+
+The data come with scikit-learn (``load_breast_cancer``: UCI's "Breast Cancer Wisconsin (Diagnostic)", 569 rows of 30
+figures, measured on microscope images); a quarter is held out. Two pipelines:
+
+- ``make``: standardised columns, their principal components, a small neural network. All of it can be said in operators
+  of ai.onnx, so every runtime can have them.
+- ``make_trees``: gradient-boosted trees, which are an operator of the domain ai.onnx.ml (TreeEnsembleClassifier).
+  Runtimes of the flavors ``reduced`` and ``full`` can have it, ``minimal`` ones are built without that domain.
+
+    python sklearn_pipeline.py --out folder       # trains, writes pickles and held-out rows, prints the accuracies
+
+Runs in an environment with scikit-learn. To import it: ``folder/pipeline.pickle`` or ``folder/trees.pickle``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import pickle
+from pathlib import Path
+
+import numpy
+from sklearn.datasets import load_breast_cancer
+from sklearn.decomposition import PCA
+from sklearn.ensemble import GradientBoostingClassifier
+from sklearn.model_selection import train_test_split
+from sklearn.neural_network import MLPClassifier
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+SEED = 2
+INPUT = "X"
+"""float32, 1x30: the columns in scikit-learn's order and units."""
+
+
+def data() -> tuple[tuple[numpy.ndarray, numpy.ndarray], tuple[numpy.ndarray, numpy.ndarray]]:
+    """(rows, classes) to train on, and (rows, classes) held out; class 0 is malignant, 1 benign."""
+    rows, classes = load_breast_cancer(return_X_y=True)
+    split = train_test_split(rows.astype(numpy.float32), classes, test_size=0.25, random_state=SEED, stratify=classes)
+    train_rows, held_rows, train_classes, held_classes = split
+    return (train_rows, train_classes), (held_rows, held_classes)
+
+
+def make() -> Pipeline:
+    """The trained pipeline that needs nothing but ai.onnx, the same at every call."""
+    network = MLPClassifier(hidden_layer_sizes=(16,), alpha=1e-2, max_iter=600, random_state=SEED)
+    return make_pipeline(StandardScaler(), PCA(n_components=10, random_state=SEED), network).fit(*data()[0])
+
+
+def make_trees() -> Pipeline:
+    """The trained pipeline that needs ai.onnx.ml, the same at every call."""
+    trees = GradientBoostingClassifier(n_estimators=60, max_depth=3, random_state=SEED)
+    return make_pipeline(StandardScaler(), trees).fit(*data()[0])
+
+
+PIPELINES = {"pipeline": make, "trees": make_trees}
+"""Name of the pickle -> what trains its pipeline."""
+
+
+def samples(folder: Path, count: int = 40) -> None:
+    """Writes held-out rows, one file each: the input by name, and the class as ``expected``."""
+    folder.mkdir(parents=True, exist_ok=True)
+    rows, classes = data()[1]
+    for number, (row, wanted) in enumerate(zip(rows[:count], classes[:count], strict=True)):
+        numpy.savez(folder / f"row-{number:03}.npz", **{INPUT: row[None], "expected": wanted})
+
+
+def accuracy(model: Pipeline) -> float:
+    """Share of the held-out rows whose class is found."""
+    rows, classes = data()[1]
+    return float((model.predict(rows) == classes).mean())
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--out", type=Path, required=True, help="folder for the pickles, and for samples/ in it")
+    out = parser.parse_args().out
+    samples(out / "samples")
+    told = {}
+    for name, train in PIPELINES.items():
+        model = train()
+        (out / f"{name}.pickle").write_bytes(pickle.dumps(model))
+        told[name] = {"accuracy": round(accuracy(model), 4)}
+    print(json.dumps({**told, "held_out": len(data()[1][1])}))
+
+
+if __name__ == "__main__":
+    main()
