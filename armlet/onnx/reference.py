@@ -10,7 +10,7 @@ from armlet.errors import ArmletError, Kind
 from armlet.onnx.libraries import library
 from armlet.onnx.samples import Sample
 
-_DRAWN = "samples are chosen by the model's name in the SKU: DRAWN in armlet/onnx/samples.py"
+_DRAWN = "mend the model's samples: or inputs: in the SKU; without samples: its name chooses them"
 
 
 def reference_outputs(

@@ -45,13 +45,15 @@ class Node:
 class Answer:
     """What the target made of one sample.
 
-    ``chosen`` is the index of the first output's largest value and ``score`` that value; ``difference`` is the largest
-    one from the reference over all outputs, absolute below 1 and relative above, infinite where shapes or NaNs differ.
+    ``chosen`` is the index of the first output's largest value, ``reference`` that of the reference, ``score`` the value.
+    ``difference`` is the largest one from the reference over all outputs, absolute below 1 and relative above,
+    infinite where shapes or NaNs differ.
     """
 
     sample: str
     expected: int | None
     chosen: int
+    reference: int
     score: float
     difference: float
 
@@ -247,15 +249,19 @@ def _arrays(outputs: list[dict[str, Any]]) -> tuple[Any, ...]:
 
 
 def _answer(sample: Sample, values: Sequence[Any], reference: Sequence[Any]) -> Answer:
-    first = values[0].ravel()
-    chosen = int(first.argmax()) if first.size else -1
+    first, chosen = values[0].ravel(), _chosen(values)
     return Answer(
         sample=sample.name,
         expected=sample.expected,
         chosen=chosen,
+        reference=_chosen(reference),
         score=float(first[chosen]) if first.size else float("nan"),
         difference=max(_difference(got, wanted) for got, wanted in zip(values, reference, strict=True)),
     )
+
+
+def _chosen(values: Sequence[Any]) -> int:
+    return int(values[0].argmax()) if values[0].size else -1
 
 
 def _difference(got: Any, wanted: Any) -> float:

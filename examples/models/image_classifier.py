@@ -1,8 +1,9 @@
-"""A classifier of small images: handwritten digits, 8 by 8 pixels, photographed forms of the 1990s.
+"""A classifier of small images: handwritten digits, scanned from forms, 8 by 8 pixels.
 
-The images come with scikit-learn (``load_digits``: 1797 of them, from the test part of UCI's "Optical Recognition of
-Handwritten Digits"); a quarter is held out. The network has the parts of a MobileNet: a convolution, depthwise-separable
-blocks, each with batch normalisation and ReLU6, and the mean over the picture in front of a linear layer.
+The images come with scikit-learn (``load_digits``: 1797 of them, the test part of UCI's "Optical Recognition of
+Handwritten Digits"); a quarter is held out. The network has the parts of a MobileNet: a convolution, then blocks of a
+depthwise and a pointwise one, each with batch normalisation and ReLU6, and the mean over the picture in front of a
+linear layer.
 
     python image_classifier.py --out samples      # trains, writes the held-out images, prints the accuracy
 

@@ -1,12 +1,13 @@
 """An LSTM autoencoder that notices when a pump no longer behaves as it did.
 
-It learns to press windows of a healthy pump's four sensors through a narrow gap and to restore them. What follows other
-rules is restored badly: the mean squared error is the score. Nothing is learnt of faults, as a rule nobody has any yet.
+It learns to press windows of a healthy pump's four sensors through a narrow gap and to restore them. What follows
+other rules is restored badly: the mean squared error is the score. Nothing is learnt of faults, because as a rule
+nobody has recorded any yet.
 
-The pump is simulated. Its controller follows a slowly changing demand (speed s, in parts of the rated one); flow goes with
-s, pressure and motor current with its square and cube (the affinity laws), and the winding's temperature follows the
-losses with a delay. Sensors add noise. The faults held out are a leak (flow rises, pressure falls), a worn bearing (the
-current carries friction and pulsates), a sensor that is stuck, and a blocked pipe (flow falls at full pressure).
+The pump is simulated. Its controller follows a slowly changing demand (speed s, in parts of the rated one); flow goes
+with s, pressure and motor current with its square and cube (the affinity laws), and the winding's temperature follows
+the losses with a delay. Sensors add noise. The faults held out are a leak (flow rises, pressure falls), a worn bearing
+(the current carries friction and pulsates), a sensor that is stuck, and a blocked pipe (flow falls at full pressure).
 
     python lstm_autoencoder.py --out samples      # trains, writes held-out windows, prints the ROC-AUC
 

@@ -2,10 +2,10 @@
 
 The vibration is simulated, from the physics that bearing diagnosis goes by. A ball that rolls over a pit hits it like a
 hammer: a short impulse, which rings at the housing's resonance and dies out within milliseconds. Pits on the outer ring
-are hit at BPFO = n/2 fr (1 - d/D), those on the inner ring at BPFI = n/2 fr (1 + d/D), with n balls of the diameter d on
-the pitch diameter D, and the shaft turning at fr (here a 6205: n = 9, d/D = 0.2, no contact angle). Balls slip, so
-the intervals scatter by one or two percent. The inner ring turns, and its pit passes through the loaded zone once in a
-revolution: those impulses swell and fade at fr. In every state there are the shaft's own harmonics (unbalance,
+are hit at BPFO = n/2 fr (1 - d/D), those on the inner ring at BPFI = n/2 fr (1 + d/D), with n balls of the diameter d
+on the pitch diameter D, and the shaft turning at fr (here nine balls, d/D = 0.2, no contact angle: about a 6205). Balls
+slip, so the intervals scatter by one or two percent. The inner ring turns, and its pit passes through the loaded zone
+once in a revolution: those impulses swell and fade at fr. In every state there are the shaft's harmonics (unbalance,
 misalignment) and broadband noise. Speed, resonance, damping and loudness differ from window to window.
 
     python vibration_tcn.py --out samples         # trains, writes held-out windows, prints the accuracy
@@ -94,7 +94,7 @@ def data(count: int, seed: int) -> tuple[torch.Tensor, torch.Tensor]:
     """(windows, states): every state equally often, in turn."""
     random = numpy.random.default_rng(seed)
     states = numpy.arange(count) % len(STATES)
-    windows = numpy.stack([window(random, state) for state in states])[:, None]
+    windows = numpy.stack([window(random, int(state)) for state in states])[:, None]
     return torch.from_numpy(windows), torch.from_numpy(states)
 
 
