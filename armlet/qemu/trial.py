@@ -45,9 +45,9 @@ class Node:
 class Answer:
     """What the target made of one sample.
 
-    ``chosen`` is the index of the first output's largest value, ``reference`` that of the reference, ``score`` the value.
-    ``difference`` is the largest one from the reference over all outputs, absolute below 1 and relative above,
-    infinite where shapes or NaNs differ.
+    ``chosen`` is the index of the first output's largest value, ``reference`` that of the reference, and
+    ``score`` the value. ``difference`` is the largest one from the reference over all outputs, absolute below 1 and
+    relative above, infinite where shapes or NaNs differ.
     """
 
     sample: str
