@@ -3,14 +3,19 @@
 The data come with scikit-learn (``load_breast_cancer``: UCI's "Breast Cancer Wisconsin (Diagnostic)", 569 rows of 30
 figures, measured on microscope images); a quarter is held out. Two pipelines:
 
-- ``make``: standardised columns, their principal components, a small neural network. All of it can be said in operators
-  of ai.onnx, so every runtime can have them.
-- ``make_trees``: gradient-boosted trees, which are an operator of the domain ai.onnx.ml (TreeEnsembleClassifier).
-  Runtimes of the flavors ``reduced`` and ``full`` can have it, ``minimal`` ones are built without that domain.
+- ``make``: standardised columns, their principal components, a small neural network;
+- ``make_trees``: gradient-boosted trees.
 
-    python sklearn_pipeline.py --out folder       # trains, writes pickles and held-out rows, prints the accuracies
+skl2onnx likes to write operators of the domain ai.onnx.ml: Scaler for the first step, ArrayFeatureExtractor where the
+label is looked up, TreeEnsembleClassifier for trees. Runtimes of the flavors ``reduced`` and ``full`` can have them;
+``minimal`` ones are built without that domain. ``write_plain`` shows the way out, which is open to ``make`` alone:
+Scaler is said with Sub and Div, and the label is left out, since whoever reads the probabilities sees which is the
+largest. For trees skl2onnx knows nothing but ai.onnx.ml.
 
-Runs in an environment with scikit-learn. To import it: ``folder/pipeline.pickle`` or ``folder/trees.pickle``.
+    python sklearn_pipeline.py --out folder       # trains, writes models and held-out rows, prints the accuracies
+
+Runs in an environment with scikit-learn and skl2onnx. To import it: ``folder/pipeline.pickle`` or
+``folder/trees.pickle`` for runtimes with ai.onnx.ml, ``folder/plain.onnx`` for all.
 """
 
 from __future__ import annotations
@@ -21,6 +26,9 @@ import pickle
 from pathlib import Path
 
 import numpy
+from skl2onnx import to_onnx
+from skl2onnx.common.data_types import FloatTensorType
+from skl2onnx.helpers.onnx_helper import select_model_inputs_outputs
 from sklearn.datasets import load_breast_cancer
 from sklearn.decomposition import PCA
 from sklearn.ensemble import GradientBoostingClassifier
@@ -30,8 +38,9 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 SEED = 2
-INPUT = "X"
+INPUT = "input"
 """float32, 1x30: the columns in scikit-learn's order and units."""
+OPSET = 17
 
 
 def data() -> tuple[tuple[numpy.ndarray, numpy.ndarray], tuple[numpy.ndarray, numpy.ndarray]]:
@@ -58,6 +67,19 @@ PIPELINES = {"pipeline": make, "trees": make_trees}
 """Name of the pickle -> what trains its pipeline."""
 
 
+def write_plain(model: Pipeline, path: Path) -> None:
+    """Writes ``make``'s pipeline in operators of ai.onnx alone: rows (Nx30) to the classes' probabilities (Nx2)."""
+    types = [(INPUT, FloatTensorType([None, model.n_features_in_]))]
+    options = {id(model): {"zipmap": False}}
+    made = to_onnx(model, initial_types=types, target_opset=OPSET, options=options, black_op={"Scaler"})
+    made = select_model_inputs_outputs(made, outputs=["probabilities"])
+    used = {node.domain for node in made.graph.node}
+    kept = [entry for entry in made.opset_import if entry.domain in used]
+    del made.opset_import[:]
+    made.opset_import.extend(kept)
+    path.write_bytes(made.SerializeToString())
+
+
 def samples(folder: Path, count: int = 40) -> None:
     """Writes held-out rows, one file each: the input by name, and the class as ``expected``."""
     folder.mkdir(parents=True, exist_ok=True)
@@ -74,7 +96,7 @@ def accuracy(model: Pipeline) -> float:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--out", type=Path, required=True, help="folder for the pickles, and for samples/ in it")
+    parser.add_argument("--out", type=Path, required=True, help="folder for the models, and for samples/ in it")
     out = parser.parse_args().out
     samples(out / "samples")
     told = {}
@@ -82,6 +104,8 @@ def main() -> None:
         model = train()
         (out / f"{name}.pickle").write_bytes(pickle.dumps(model))
         told[name] = {"accuracy": round(accuracy(model), 4)}
+        if train is make:
+            write_plain(model, out / "plain.onnx")
     print(json.dumps({**told, "held_out": len(data()[1][1])}))
 
 
