@@ -88,8 +88,8 @@ def make() -> tuple[nn.Module, tuple[torch.Tensor, ...]]:
     return model.eval(), (images[:1],)
 
 
-def samples(folder: Path, count: int = 40) -> None:
-    """Writes held-out images, one file each: the input by name, and the digit as ``expected``."""
+def samples(folder: Path, count: int) -> None:
+    """Writes the first ``count`` held-out images, one file each: the input by name, and the digit as ``expected``."""
     folder.mkdir(parents=True, exist_ok=True)
     images, digits = data()[1]
     for number, (image, digit) in enumerate(zip(images[:count], digits[:count], strict=True)):
@@ -106,9 +106,10 @@ def accuracy(model: nn.Module) -> float:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, required=True, help="folder for the samples")
-    out = parser.parse_args().out
+    parser.add_argument("--count", type=int, default=40, help="how many to write (%(default)s)")
+    given = parser.parse_args()
     model, _ = make()
-    samples(out)
+    samples(given.out, given.count)
     print(json.dumps({"accuracy": round(accuracy(model), 4), "held_out": len(data()[1][1])}))
 
 

@@ -133,8 +133,8 @@ def make() -> tuple[nn.Module, tuple[torch.Tensor, ...]]:
     return model, (windows[:1],)
 
 
-def samples(folder: Path, count: int = 32) -> None:
-    """Writes held-out windows, one file each: the input by name, and ``expected``, 1 for a faulty pump."""
+def samples(folder: Path, count: int) -> None:
+    """Writes the first ``count`` held-out windows, a file each: the input by name, and ``expected``, 1 if faulty."""
     folder.mkdir(parents=True, exist_ok=True)
     for number, (window, faulty) in enumerate(zip(*held_out(count), strict=True)):
         name = f"window-{number:03}-{(fault_of(number) or 'healthy').replace(' ', '-')}.npz"
@@ -156,9 +156,10 @@ def measures(model: nn.Module) -> dict[str, float]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, required=True, help="folder for the samples")
-    out = parser.parse_args().out
+    parser.add_argument("--count", type=int, default=32, help="how many to write (%(default)s)")
+    given = parser.parse_args()
     model, _ = make()
-    samples(out)
+    samples(given.out, given.count)
     print(json.dumps({**measures(model), "held_out": _HELD_OUT}))
 
 

@@ -80,8 +80,8 @@ def write_plain(model: Pipeline, path: Path) -> None:
     path.write_bytes(made.SerializeToString())
 
 
-def samples(folder: Path, count: int = 40) -> None:
-    """Writes held-out rows, one file each: the input by name, and the class as ``expected``."""
+def samples(folder: Path, count: int) -> None:
+    """Writes the first ``count`` held-out rows, one file each: the input by name, and the class as ``expected``."""
     folder.mkdir(parents=True, exist_ok=True)
     rows, classes = data()[1]
     for number, (row, wanted) in enumerate(zip(rows[:count], classes[:count], strict=True)):
@@ -97,8 +97,10 @@ def accuracy(model: Pipeline) -> float:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, required=True, help="folder for the models, and for samples/ in it")
-    out = parser.parse_args().out
-    samples(out / "samples")
+    parser.add_argument("--count", type=int, default=40, help="how many rows to write (%(default)s)")
+    given = parser.parse_args()
+    out = given.out
+    samples(out / "samples", given.count)
     told = {}
     for name, train in PIPELINES.items():
         model = train()

@@ -121,8 +121,8 @@ def make() -> tuple[nn.Module, tuple[torch.Tensor, ...]]:
     return model.eval(), (windows[:1],)
 
 
-def samples(folder: Path, count: int = 30) -> None:
-    """Writes held-out windows, one file each: the input by name, and the state's index as ``expected``."""
+def samples(folder: Path, count: int) -> None:
+    """Writes the first ``count`` held-out windows, a file each: the input by name, the state as ``expected``."""
     folder.mkdir(parents=True, exist_ok=True)
     for number, (one, state) in enumerate(zip(*held_out(count), strict=True)):
         name = f"window-{number:03}-{STATES[state].replace(' ', '-')}.npz"
@@ -139,9 +139,10 @@ def accuracy(model: nn.Module) -> float:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, required=True, help="folder for the samples")
-    out = parser.parse_args().out
+    parser.add_argument("--count", type=int, default=30, help="how many to write (%(default)s)")
+    given = parser.parse_args()
     model, _ = make()
-    samples(out)
+    samples(given.out, given.count)
     print(json.dumps({"accuracy": round(accuracy(model), 4), "held_out": _HELD_OUT}))
 
 
