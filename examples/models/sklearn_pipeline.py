@@ -28,7 +28,6 @@ from pathlib import Path
 import numpy
 from skl2onnx import to_onnx
 from skl2onnx.common.data_types import FloatTensorType
-from skl2onnx.helpers.onnx_helper import select_model_inputs_outputs
 from sklearn.datasets import load_breast_cancer
 from sklearn.decomposition import PCA
 from sklearn.ensemble import GradientBoostingClassifier
@@ -72,11 +71,18 @@ def write_plain(model: Pipeline, path: Path) -> None:
     types = [(INPUT, FloatTensorType([None, model.n_features_in_]))]
     options = {id(model): {"zipmap": False}}
     made = to_onnx(model, initial_types=types, target_opset=OPSET, options=options, black_op={"Scaler"})
-    made = select_model_inputs_outputs(made, outputs=["probabilities"])
-    used = {node.domain for node in made.graph.node}
-    kept = [entry for entry in made.opset_import if entry.domain in used]
-    del made.opset_import[:]
-    made.opset_import.extend(kept)
+    graph = made.graph
+    del graph.output[0]  # The label.
+    needed = {output.name for output in graph.output}
+    for node in reversed(list(graph.node)):
+        if needed.isdisjoint(node.output):
+            graph.node.remove(node)
+        else:
+            needed.update(node.input)
+    for tensor in [tensor for tensor in graph.initializer if tensor.name not in needed]:
+        graph.initializer.remove(tensor)
+    for entry in [entry for entry in made.opset_import if entry.domain == "ai.onnx.ml"]:
+        made.opset_import.remove(entry)
     path.write_bytes(made.SerializeToString())
 
 

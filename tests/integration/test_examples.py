@@ -1,4 +1,4 @@
-"""The models of ``examples/``: trained by their frameworks, exported, and as accurate in ONNX Runtime as before.
+"""The models of ``examples/``: trained by their frameworks, imported, and as accurate in ONNX Runtime as before.
 
 ``python -m pytest -m frameworks tests/integration/test_examples.py`` makes the frameworks' environments where they are
 missing.
@@ -16,8 +16,8 @@ from typing import Any
 import numpy
 import pytest
 
-from armlet.onnx.exporting import Run, export
 from armlet.onnx.frameworks import Framework, interpreter
+from armlet.onnx.importing import Options, import_model
 from armlet.onnx.model_sources import source_of
 from armlet.onnx.operators import required
 from armlet.onnx.reference import reference_outputs
@@ -26,6 +26,7 @@ from armlet.onnx.samples import Sample
 from armlet.paths import Paths
 from armlet.process import Command, HostRunner
 from armlet.registrations import ONNX_DOMAIN
+from armlet.spec.model_record import ModelRecord, Parity
 from tests.conftest import ROOT
 
 pytestmark = [pytest.mark.frameworks, pytest.mark.timeout(1200)]
@@ -33,7 +34,6 @@ pytestmark = [pytest.mark.frameworks, pytest.mark.timeout(1200)]
 FOLDER = ROOT / "examples" / "models"
 PATHS = Paths.of(ROOT)
 RUNNER = HostRunner()
-OPSET = 17
 MOST = 1000
 """More samples than any example holds out."""
 
@@ -46,7 +46,7 @@ class Example:
     framework: Framework
     program: str
     source: str
-    """What the framework exports and runs, as ``model.import`` takes it; ``{out}`` is where the program wrote."""
+    """What is imported; ``{out}`` is where the program wrote."""
     shapes: dict[str, tuple[int, ...]]
     held_out: int
     least: Mapping[str, float]
@@ -54,8 +54,8 @@ class Example:
     samples: str = "."
     told: str = ""
     """What the program names the model; empty: it has one."""
-    model: str = ""
-    """File that the program wrote in place of what the framework exports; its outputs are the last of those."""
+    means: str = ""
+    """A source that says the same in other words: its last outputs are those of ``source``."""
     label_first: bool = False
     """Whether the first output is the class itself, in place of a score for each."""
 
@@ -92,8 +92,8 @@ EXAMPLES = (
         name="sklearn_pipeline: plain",
         framework="sklearn",
         program="sklearn_pipeline.py",
-        source="{out}/pipeline.pickle",
-        model="plain.onnx",
+        source="{out}/plain.onnx",
+        means="{out}/pipeline.pickle",
         shapes={"input": (1, 30)},
         held_out=143,
         least={"accuracy": 0.96},
@@ -134,8 +134,9 @@ class Trained:
     """As the program printed them."""
     model: Path
     """The ONNX model."""
-    runs: Sequence[Run]
-    """What the framework itself made of some inputs."""
+    parity: Parity
+    means: Path | None
+    """The other source's ONNX model."""
     samples: Sequence[Sample]
     outputs: Sequence[Sequence[Any]]
     """Of each sample, by ONNX Runtime."""
@@ -150,16 +151,23 @@ def trained(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
     done = RUNNER.run(Command(argv=argv))
     assert done.code == 0, done.output
     told = json.loads(done.tail[-1])
-    source, folder = source_of(example.source.format(out=out), FOLDER), tmp_path_factory.mktemp("exported")
-    trust = source.kind == "sklearn"
-    exported = export(source, folder, python=python, runner=RUNNER, logs=folder, opset=OPSET, trust=trust)
-    model = out / example.model if example.model else exported.model
-    samples = samples_of(out / example.samples, model, {})[: example.held_out]
+    folder = out / example.samples
+
+    def imported(source: str) -> tuple[Path, ModelRecord]:
+        found = source_of(source.format(out=out), FOLDER)
+        to = tmp_path_factory.mktemp("imported") / "model.onnx"
+        options = Options(samples=folder, trust=found.kind == "sklearn")
+        return to, import_model(found, to, options, PATHS, RUNNER).record
+
+    model, record = imported(example.source)
+    assert record.parity is not None
+    samples = samples_of(folder, model, {})[: example.held_out]
     return Trained(
         example=example,
         figures=told[example.told] if example.told else told,
         model=model,
-        runs=exported.runs,
+        parity=record.parity,
+        means=imported(example.means)[0] if example.means else None,
         samples=samples,
         outputs=reference_outputs(model, samples),
     )
@@ -183,11 +191,16 @@ def test_it_is_as_accurate_as_promised_and_in_onnx_runtime_as_in_its_framework(t
     assert figures(trained) == {name: trained.figures[name] for name in example.least}
 
 
-def test_its_framework_and_onnx_runtime_agree(trained: Trained) -> None:
-    given = [Sample(name=run.name, inputs=run.inputs) for run in trained.runs]
-    assert len(given) > 1
-    for run, got in zip(trained.runs, reference_outputs(trained.model, given), strict=True):
-        for one, other in zip(run.outputs[-len(got) :], got, strict=True):
+def test_its_framework_and_onnx_runtime_agree_on_every_sample(trained: Trained) -> None:
+    assert trained.parity.samples > trained.example.held_out
+    assert trained.parity.worst <= trained.parity.tolerance == 1e-4
+
+
+def test_what_says_the_same_in_other_words_means_the_same(trained: Trained) -> None:
+    for wanted, got in zip(
+        reference_outputs(trained.means or trained.model, trained.samples), trained.outputs, strict=True
+    ):
+        for one, other in zip(wanted[-len(got) :], got, strict=True):
             numpy.testing.assert_allclose(other, one, rtol=1e-4, atol=1e-4)
 
 
