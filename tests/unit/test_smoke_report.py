@@ -274,6 +274,12 @@ def test_a_trial_is_read_from_the_targets_report(target: Target) -> None:
     assert (trial.latency_ms, trial.with_numpy) == (None, False)
 
 
+def test_an_output_that_is_one_whole_number_is_the_class(target: Target) -> None:
+    label = {"name": "label", "dtype": "int64", "shape": [1], "values": [1]}
+    trial = tried(target, writes({**REPORT, "results": [{"sample": "s", "outputs": [label]}]}), reference=[1.0])
+    assert trial.answers == (Answer(sample="s", expected=1, chosen=1, reference=0, score=1.0, difference=0.0),)
+
+
 def test_a_trial_has_its_own_tolerance_and_its_distance_from_the_model_of_floats(target: Target) -> None:
     floats = [[numpy.asarray([[0.25, 0.85]])]]
     trial = tried(target, writes(REPORT), [[0.25, 0.7]], floats=floats, tolerance=0.06)
