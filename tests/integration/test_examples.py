@@ -1,7 +1,7 @@
 """The models of ``examples/``: trained by their frameworks, imported, and as accurate in ONNX Runtime as before.
 
-``python -m pytest -m frameworks tests/integration/test_examples.py`` makes the frameworks' environments where they are
-missing.
+Those that take a minute of training run when they are asked for:
+``python -m pytest -m frameworks tests/integration/test_examples.py``.
 """
 
 from __future__ import annotations
@@ -142,7 +142,12 @@ class Trained:
     """Of each sample, by ONNX Runtime."""
 
 
-@pytest.fixture(scope="module", params=EXAMPLES, ids=[example.name for example in EXAMPLES])
+def _asked(example: Example) -> Any:
+    marks = [pytest.mark.heavy] if example.framework == "torch" else []
+    return pytest.param(example, id=example.name, marks=marks)
+
+
+@pytest.fixture(scope="module", params=[_asked(example) for example in EXAMPLES])
 def trained(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Trained:
     example: Example = request.param
     out = tmp_path_factory.mktemp("example")
