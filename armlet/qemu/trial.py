@@ -45,13 +45,15 @@ class Node:
 class Answer:
     """What the target made of one sample.
 
-    ``chosen`` is the index of the first output's largest value and ``score`` that value; ``difference`` is the largest
-    one from the reference over all outputs, absolute below 1 and relative above, infinite where shapes or NaNs differ.
+    ``chosen`` is the index of the first output's largest value, or that output itself where it is one whole number;
+    ``reference`` the same of the reference, and ``score`` the value. ``difference`` is the largest one from the
+    reference over all outputs, absolute below 1 and relative above, infinite where shapes or NaNs differ.
     """
 
     sample: str
     expected: int | None
     chosen: int
+    reference: int
     score: float
     difference: float
 
@@ -252,15 +254,28 @@ def _arrays(outputs: list[dict[str, Any]]) -> tuple[Any, ...]:
 
 
 def _answer(sample: Sample, values: Sequence[Any], reference: Sequence[Any]) -> Answer:
-    first = values[0].ravel()
-    chosen = int(first.argmax()) if first.size else -1
+    first, chosen = values[0].ravel(), _chosen(values)
+    score = float(first[0 if _is_label(first) else chosen]) if first.size else float("nan")
     return Answer(
         sample=sample.name,
         expected=sample.expected,
         chosen=chosen,
-        score=float(first[chosen]) if first.size else float("nan"),
+        reference=_chosen(reference),
+        score=score,
         difference=max(_difference(got, wanted) for got, wanted in zip(values, reference, strict=True)),
     )
+
+
+def _chosen(values: Sequence[Any]) -> int:
+    first = values[0].ravel()
+    if _is_label(first):
+        return int(first[0])
+    return int(first.argmax()) if first.size else -1
+
+
+def _is_label(first: Any) -> bool:
+    """Whether an output is the class itself, as of scikit-learn's models."""
+    return bool(first.size == 1 and first.dtype.kind in "iu")
 
 
 def _difference(got: Any, wanted: Any) -> float:
