@@ -77,7 +77,9 @@ def _sizes(name: str, declared: tuple[int | None, ...], given: Any, path: Path) 
     if None in sizes:
         shown = ",".join("?" if size is None else str(size) for size in sizes)
         what = f'its input "{name}" has free dimensions, so nothing is known to try it on: {shown}'
-        raise _input(path, what, f"say what to try, or give samples; they stay free: --input {name}={shown.replace('?', '64')}")
+        raise _input(
+            path, what, f"say what to try, or give samples; they stay free: --input {name}={shown.replace('?', '64')}"
+        )
     return sizes  # type: ignore[return-value]
 
 
