@@ -119,7 +119,12 @@ def _packed_and_lost(graph: Graph, _placements: Placements, one: Placement, _tab
         one.trouble = "acl's kernel packs its constant second input, loses that and fails when it runs: use a Gemm"
 
 
+def _never_made(_graph: Graph, _placements: Placements, one: Placement, _table: ProviderTable) -> None:
+    if one.node.op == "MaxPool" and len(one.node.outputs) > 1 and one.node.outputs[1]:
+        one.trouble = "acl's kernel never makes its second output, the indices: leave that out"
+
+
 _RULES: Mapping[str, tuple[Rule, ...]] = {
     "xnnpack": (_lost_output, _without_definition, _group_without_kernel, _free_after_axis, _free_when_made),
-    "acl": (_mutable_weights, _packed_and_lost),
+    "acl": (_mutable_weights, _packed_and_lost, _never_made),
 }

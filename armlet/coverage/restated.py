@@ -136,4 +136,8 @@ ACL: tuple[Restated, ...] = (
         "providers/acl/math/matmul.cc",
         ("MatMul::PrePack", "hazards", "9d84df53786dae5aabfdda141c465077540287f433070f8cfa05a702c366fe93"),
     ),
+    *_of(
+        "providers/acl/nn/pool.cc",
+        ("MaxPoolV8<T>::Compute", "hazards", "5e4934858122261f41115133e842fe7bc6dbae639c0196fa737ee7f80ff88918"),
+    ),
 )

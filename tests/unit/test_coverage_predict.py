@@ -152,6 +152,8 @@ def test_acl_asks_its_kernels_first_and_then_its_rules() -> None:
 def test_acls_mistakes_are_trouble() -> None:
     product = placed([node("MatMul", "x b")], (2, 3), {"b": numpy.ones((3, 4), FLOATS)}, "acl", "cpu")["matmul"]
     assert (product.provider, "loses that" in product.trouble) == ("acl", True)
+    indices = helper.make_node("MaxPool", ["x"], ["y", "i"], name="pool", kernel_shape=[2, 2])
+    assert "never makes its second output" in placed([indices], SQUARE, None, "acl", "cpu")["pool"].trouble
 
 
 def quantised(*, relu: bool) -> dict[str, Placement]:
