@@ -24,6 +24,7 @@ from armlet.onnx.reading import opsets_of, read
 from armlet.onnx.sample_files import load_samples
 from armlet.onnx.saving import MEGABYTE, save, split
 from armlet.onnx.tidying import check, fix_batch, has_free_batch, lower_ir, rename_outputs, tidy, to_opset
+from armlet.onnx.tolerances import FLOATS
 from armlet.paths import Paths
 from armlet.process import Runner
 from armlet.registrations import ONNX_DOMAIN
@@ -39,7 +40,7 @@ class Options:
     samples: Path | None = None
     opset: int | None = None
     """None: 17 for what a framework exports, and as it is for an ONNX model."""
-    tolerance: float = 1e-4
+    tolerance: float = FLOATS
     trust: bool = False
     python: str | None = None
     external_threshold: float = 40

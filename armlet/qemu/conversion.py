@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import Any
 
 from armlet import digest
 from armlet.config import Resolved, resolve
@@ -21,17 +20,16 @@ from armlet.onnx.record import read_record, record_path, write_record
 from armlet.onnx.reference import reference_outputs
 from armlet.onnx.sample_files import demand_fit, load_samples
 from armlet.onnx.samples import Sample, samples_for
+from armlet.onnx.tolerances import FLOATS, INT8, is_int8
 from armlet.paths import Paths
 from armlet.process import Runner
 from armlet.qemu.checks import fallback
 from armlet.qemu.place import place_of
 from armlet.qemu.report import STALE
 from armlet.qemu.runtime import Runtime, find_runtime
-from armlet.qemu.trial import INT8_TOLERANCE, TOLERANCE, Trial, Wanted, attempt
+from armlet.qemu.trial import Trial, Wanted, attempt
 from armlet.scratch import scratch, sweep
 from armlet.spec.model_record import Conversion, ModelRecord, SourceModel
-
-_INT8 = frozenset({"QuantizeLinear", "DynamicQuantizeLinear", "ConvInteger", "MatMulInteger"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -194,16 +192,12 @@ def _tried(
 
 
 def _wanted(model: Path, samples: Sequence[Sample], record: ModelRecord | None, tolerance: float | None) -> Wanted:
-    int8 = _is_int8(read(model))
+    int8 = is_int8(node.op_type for node in nodes(read(model).graph))
     if tolerance is None:
         # A model that is off by so much between two ways to run it on one machine is no nearer on another.
-        stated = record.parity.tolerance if record and record.parity else TOLERANCE
-        tolerance = max(stated, INT8_TOLERANCE if int8 else TOLERANCE)
+        stated = record.parity.tolerance if record and record.parity else FLOATS
+        tolerance = max(stated, INT8 if int8 else FLOATS)
     return Wanted(outputs=reference_outputs(model, samples, as_written=int8), tolerance=tolerance)
-
-
-def _is_int8(model: Any) -> bool:
-    return any(node.op_type in _INT8 or node.op_type.startswith("QLinear") for node in nodes(model.graph))
 
 
 def _judge(trial: Trial, taker: Taker, model: Path, name: str) -> None:

@@ -18,6 +18,7 @@ from armlet.onnx.probes import CLIP_OPERATORS, clip_without_minimum
 from armlet.onnx.reading import Limits, Shapes
 from armlet.onnx.reference import reference_outputs
 from armlet.onnx.samples import Sample, samples_for
+from armlet.onnx.tolerances import INT8
 from armlet.onnx.versions import Version, versions
 from armlet.paths import Paths
 from armlet.process import Runner
@@ -26,7 +27,7 @@ from armlet.qemu.checks import Check, check_trial, check_wrong_conversion
 from armlet.qemu.place import place_of
 from armlet.qemu.report import STALE, SmokeReport
 from armlet.qemu.runtime import find_runtime, unpack
-from armlet.qemu.trial import INT8_TOLERANCE, LATENCY_RUNS, Place, Trial, Wanted, attempt
+from armlet.qemu.trial import LATENCY_RUNS, Place, Trial, Wanted, attempt
 from armlet.registrations import ONNX_DOMAIN
 from armlet.scratch import scratch, sweep
 from armlet.spec.runtime import RuntimeManifest
@@ -123,7 +124,7 @@ class _Bench:
         if model.quantised:
             wanted = Wanted(
                 outputs=reference_outputs(model.path, samples, as_written=True),
-                tolerance=INT8_TOLERANCE,
+                tolerance=INT8,
                 floats=reference_outputs(model.of, samples),
             )
         for with_numpy in (True, False):

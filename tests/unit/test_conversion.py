@@ -18,12 +18,13 @@ from armlet.errors import ArmletError, Kind
 from armlet.events import Event, Note
 from armlet.onnx.record import read_record, record_path, write_record
 from armlet.onnx.samples import Sample
+from armlet.onnx.tolerances import FLOATS, INT8
 from armlet.paths import Paths
 from armlet.qemu import conversion as module
 from armlet.qemu.conversion import convert_for
 from armlet.qemu.run import Target
 from armlet.qemu.runtime import Runtime
-from armlet.qemu.trial import INT8_TOLERANCE, TOLERANCE, Answer, Node, Place, Trial
+from armlet.qemu.trial import Answer, Node, Place, Trial
 from armlet.spec.cpu import CPUS
 from armlet.spec.model_record import ModelRecord, Parity, SourceModel
 from tests.fakes.recipes import FakeProject
@@ -187,11 +188,11 @@ def test_what_was_there_stays_when_the_new_one_fails(paths: Paths, bench: Bench,
 def test_floats_and_int8_are_judged_each_their_way(paths: Paths, bench: Bench, model: Path, tmp_path: Path) -> None:
     bench.differs(5e-5)
     convert_for(paths, model, SKU, shapes=SHAPE)
-    assert bench.tolerance == TOLERANCE
+    assert bench.tolerance == FLOATS
     int8 = quantised(tmp_path / "int8.onnx")
     bench.differs(0.04)
     convert_for(paths, int8, SKU)
-    assert bench.tolerance == INT8_TOLERANCE
+    assert bench.tolerance == INT8
 
 
 def quantised(path: Path) -> Path:
