@@ -29,7 +29,6 @@ _SILENT = 4
 """Log severity: the exception says it all."""
 _SPATIAL = frozenset({"Conv", "ConvTranspose", "MaxPool", "AveragePool"})
 _LOWEST = -128
-_NCHWC = "com.microsoft.nchwc"
 _PAGE = 4096
 """Bytes."""
 _NEEDS_KNOWN_SHAPES: frozenset[Provider] = frozenset({"xnnpack"})
@@ -84,7 +83,6 @@ def convert(
             where=str(out),
         )
     source = read(model, shapes=shapes, limits=limits)
-    _refuse_foreign_layout(source, model)
     level = level_of(source, providers)
     data = ortfile.canonical(save_optimised(source, level, save_as="ORT", where=model))
     optimised = library("onnx").load_model_from_string(save_optimised(source, level, save_as="ONNX", where=model))
@@ -113,7 +111,6 @@ def keep_onnx(
         ArmletError: the model cannot be read.
     """
     source = read(model, shapes=shapes, limits=limits)
-    _refuse_foreign_layout(source, model)
     concerns = _told(_concerns(source, providers), model, emit)
     beside = _write_data(source, model, out)
     data: bytes = source.SerializeToString(deterministic=True)
@@ -143,20 +140,6 @@ def _write_data(source: Any, model: Path, out: Path) -> Path | None:
         data += content
     write_whole(beside, bytes(data))
     return beside
-
-
-def _refuse_foreign_layout(model: Any, where: Path) -> None:
-    """Raises:
-    ArmletError: (INPUT) the model is in a layout that only kernels for x86 take.
-    """
-    count = sum(node.domain == _NCHWC for node in nodes(model.graph))
-    if count:
-        raise ArmletError(
-            f"was optimised for an x86 processor: {count} of its operators are of {_NCHWC}, without kernels for ARM",
-            hint="give the model as it was exported, not one that ONNX Runtime has optimised",
-            kind=Kind.INPUT,
-            where=str(where),
-        )
 
 
 def _told(concerns: tuple[str, ...], model: Path, emit: Sink) -> tuple[str, ...]:

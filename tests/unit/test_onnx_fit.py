@@ -103,6 +103,7 @@ def test_a_layout_for_x86_is_refused(tmp_path: Path, flavor: Flavor) -> None:
     with pytest.raises(ArmletError, match=r"com\.microsoft\.nchwc") as caught:
         fit(written(tmp_path, "Conv", "com.microsoft.nchwc"), tmp_path / f"m{taker(flavor).suffix}", taker(flavor))
     assert caught.value.kind is Kind.INPUT
+    assert "as it was exported" in caught.value.hint
 
 
 def test_constants_that_this_machine_computed_are_told(tmp_path: Path) -> None:

@@ -27,11 +27,12 @@ NAN, INFINITE = float("nan"), float("inf")
     ],
 )
 def test_differences_of_numbers(got: float, wanted: float, off: float) -> None:
-    assert apart(numpy.float32([got]), numpy.float32([wanted])) == pytest.approx(off)
+    assert apart(numpy.asarray([got]), numpy.asarray([wanted])) == pytest.approx(off)
 
 
 def test_whole_numbers_that_are_equal_are_no_difference() -> None:
-    assert not apart(numpy.int64([2**53 + 1]), numpy.int64([2**53 + 1])).any()
+    number = numpy.asarray([2**53 + 1])
+    assert not apart(number, number).any()
 
 
 @pytest.mark.parametrize("kind", [object, "U"])
