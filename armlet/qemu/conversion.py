@@ -20,6 +20,7 @@ from armlet.onnx.record import read_record, record_path, write_record
 from armlet.onnx.reference import reference_outputs
 from armlet.onnx.sample_files import demand_fit, load_samples
 from armlet.onnx.samples import Sample, samples_for
+from armlet.onnx.saving import drop_old_data
 from armlet.onnx.tolerances import FLOATS, INT8, is_int8
 from armlet.paths import Paths
 from armlet.process import Runner
@@ -234,15 +235,15 @@ def _with_fallback(made: Converted, trial: Trial, taker: Taker, emit: Sink) -> C
 
 
 def _kept(made: Converted, target: Path) -> Converted:
-    """Puts what passed in its place. An older model goes first where it would find another one's data beside it."""
+    """Puts what passed in its place."""
     beside = None
     if made.data is not None:
         beside = target.with_name(made.data.name)
-        target.unlink(missing_ok=True)
         write_whole(beside, made.data.read_bytes())
     # Until the new record is written there is none, rather than one of another model.
     record_path(target).unlink(missing_ok=True)
     write_whole(target, made.path.read_bytes())
+    drop_old_data(target, () if beside is None else (beside.name,))
     return replace(made, path=target, data=beside)
 
 
@@ -258,6 +259,7 @@ def _recorded(record: ModelRecord | None, model: Path, kept: Converted, conversi
         update={
             "model": kept.path.name,
             "sha256": kept.sha256,
+            "external": {} if kept.data is None else {kept.data.name: digest.of_file(kept.data)},
             "conversion": conversion,
             "warnings": tuple(dict.fromkeys((*known.warnings, *kept.concerns))),
         }

@@ -76,7 +76,10 @@ def smoke(
         for model in models:
             converted = bench.convert(model)
             # Before it runs: where the target's program crashes, this is what to run by hand.
-            write_whole(paths.dist(sku) / MODELS / f"{model.name}{converted.path.suffix}", converted.path.read_bytes())
+            kept = paths.dist(sku) / MODELS
+            if converted.data is not None:
+                write_whole(kept / converted.data.name, converted.data.read_bytes())
+            write_whole(kept / f"{model.name}{converted.path.suffix}", converted.path.read_bytes())
             tried += bench.model(model, converted)
         if models and runtime.manifest.flavor == "minimal" and runtime.manifest.providers[0] != "cpu":
             tried += bench.wrong_conversion(models[0])

@@ -80,8 +80,8 @@ def model(tmp_path: Path) -> Path:
     return conv(tmp_path / "model.onnx")
 
 
-def conv(path: Path, *, shape: tuple[Any, ...] = ("n", 3, "h", "w"), op: str = "Relu") -> Path:
-    weights = numpy.linspace(-1, 1, 4 * 3 * 3 * 3, dtype=numpy.float32).reshape(4, 3, 3, 3)
+def conv(path: Path, *, shape: tuple[Any, ...] = ("n", 3, "h", "w"), op: str = "Relu", filters: int = 4) -> Path:
+    weights = numpy.linspace(-1, 1, filters * 3 * 3 * 3, dtype=numpy.float32).reshape(filters, 3, 3, 3)
     graph = helper.make_graph(
         [helper.make_node("Conv", ["x", "w"], ["c"]), helper.make_node(op, ["c"], ["y"])],
         "g",
@@ -292,10 +292,17 @@ def test_external_data_travels_with_the_model(paths: Paths, model: Path, tmp_pat
     project = FakeProject(paths.root)
     project.change(project.sku_file, "flavor: minimal", "flavor: reduced")
     outside = tmp_path / "outside.onnx"
+    conv(model, filters=40)
     onnx.save_model(onnx.load(str(model)), str(outside), save_as_external_data=True, location="w.bin", size_threshold=0)
     out = tmp_path / "shipped" / "net.onnx"
     done = convert_for(paths, outside, SKU, out=out, load_test=False)
-    assert done.converted.data == out.with_name("net.onnx.data")
-    assert beside(out) == {"net.onnx.data", "net.onnx.json"}
+    data = done.converted.data
+    assert data is not None
+    assert beside(out) == {data.name, "net.onnx.json"}
+    record = read_record(out)
+    assert record is not None
+    assert record.external == {data.name: of_file(data)}
     (weights,) = onnx.load(str(out)).graph.initializer
     assert (numpy_helper.to_array(weights) == numpy_helper.to_array(onnx.load(str(model)).graph.initializer[0])).all()
+    convert_for(paths, model, SKU, out=out, load_test=False)
+    assert beside(out) == {"net.onnx.json"}
