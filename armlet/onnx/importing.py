@@ -98,7 +98,7 @@ def import_model(
         if runtime:
             trial = folder / "trial.onnx"
             trial.write_bytes(model.SerializeToString())
-            warnings += warnings_for(model, trial, runtime)
+            warnings += warnings_for(trial, runtime)
         shown = [{value.name: _shown(value) for value in values} for values in (_fed(model), model.graph.output)]
         beside = split(model, out, int(options.external_threshold * MEGABYTE))
         data: bytes = model.SerializeToString(deterministic=True)
