@@ -8,11 +8,9 @@ from pathlib import Path
 from armlet import digest
 from armlet.errors import ArmletError, Kind
 from armlet.events import Sink, silent
-from armlet.onnx.libraries import library
 from armlet.onnx.quantise import Quantised, quantise
-from armlet.onnx.reading import input_shapes, read
 from armlet.onnx.record import read_record, write_record
-from armlet.onnx.sample_files import demand_fit, load_samples
+from armlet.onnx.sample_files import samples_of
 from armlet.spec.model_record import ModelRecord, Quantization, SourceModel
 from armlet.spec.sku import Quantise
 
@@ -28,12 +26,7 @@ def quantise_file(model: Path, out: Path, samples: Path, how: Quantise, emit: Si
             "is the model itself, and would be overwritten", hint="name another: --out", kind=Kind.INPUT, where=str(out)
         )
     before = read_record(model)
-    source = read(model)
-    numpy_type = library("onnx.helper").tensor_dtype_to_np_dtype
-    types = {value.name: numpy_type(value.type.tensor_type.elem_type) for value in source.graph.input}
-    given = load_samples(samples)
-    demand_fit(given, {name: (types[name], shape) for name, shape in input_shapes(source).items()})
-    made = quantise(model, out, how=how, samples=given, emit=emit)
+    made = quantise(model, out, how=how, samples=samples_of(samples, model, {}), emit=emit)
     now = datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
     first = before or ModelRecord(
         model=model.name,

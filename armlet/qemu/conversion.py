@@ -14,11 +14,10 @@ from armlet.events import Note, Sink, silent
 from armlet.files import write_whole
 from armlet.onnx.convert import Converted
 from armlet.onnx.fit import Taker, fit
-from armlet.onnx.libraries import library
-from armlet.onnx.reading import Shapes, input_shapes, nodes, read
+from armlet.onnx.reading import Shapes, input_shapes, nodes, read, with_one
 from armlet.onnx.record import read_record, record_path, write_record
 from armlet.onnx.reference import reference_outputs
-from armlet.onnx.sample_files import demand_fit, load_samples
+from armlet.onnx.sample_files import samples_of
 from armlet.onnx.samples import Sample, samples_for
 from armlet.onnx.saving import drop_old_data
 from armlet.onnx.tolerances import FLOATS, INT8, is_int8
@@ -134,22 +133,16 @@ def _target(model: Path, out: Path | None, taker: Taker) -> Path:
 
 
 def _samples(model: Path, shapes: Shapes, folder: Path | None, emit: Sink) -> tuple[Sample, ...]:
-    source = read(model, shapes=shapes)
-    known = input_shapes(source)
     if folder is not None:
-        dtype_of = library("onnx.helper").tensor_dtype_to_np_dtype
-        types = {value.name: dtype_of(value.type.tensor_type.elem_type) for value in source.graph.input}
-        samples = load_samples(folder)
-        demand_fit(samples, {name: (types[name], shape) for name, shape in known.items()})
-        return samples
+        return samples_of(folder, model, shapes)
+    known = input_shapes(read(model, shapes=shapes))
     return samples_for(model.stem, model, _for_random_numbers(known, model, emit) | dict(shapes))
 
 
 def _for_random_numbers(known: Mapping[str, Sequence[int | None]], model: Path, emit: Sink) -> dict[str, Sequence[int]]:
-    """Shapes of inputs to try it on: a free first dimension is the batch, of which one is enough."""
     chosen: dict[str, Sequence[int]] = {}
     for name, shape in known.items():
-        one = [1 if size is None and place == 0 else size for place, size in enumerate(shape)]
+        one = with_one(shape)
         if None in one:
             shown = ",".join("?" if size is None else str(size) for size in one)
             raise ArmletError(
