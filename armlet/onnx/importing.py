@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +20,7 @@ from armlet.onnx.normalise import Wish
 from armlet.onnx.onnx_runs import runs_of
 from armlet.onnx.parity import Session, Worst, demand_close, worst_of
 from armlet.onnx.reading import opsets_of, read
+from armlet.onnx.record import now
 from armlet.onnx.sample_files import load_samples
 from armlet.onnx.saving import MEGABYTE, save, split
 from armlet.onnx.tidying import check, fix_batch, has_free_batch, lower_ir, rename_outputs, tidy, to_opset
@@ -106,7 +106,7 @@ def import_model(
             model=out.name,
             sha256=digest.of_bytes(data),
             external={name: digest.of_bytes(content) for name, content in beside.items()},
-            created=datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
+            created=now(),
             source=SourceModel(
                 kind=source.kind,
                 name=source.name,

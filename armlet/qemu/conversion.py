@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime, timezone
 from pathlib import Path
 
 from armlet import digest
@@ -15,7 +14,7 @@ from armlet.files import write_whole
 from armlet.onnx.convert import Converted
 from armlet.onnx.fit import Taker, fit
 from armlet.onnx.reading import Shapes, input_shapes, nodes, read, with_one
-from armlet.onnx.record import read_record, record_path, write_record
+from armlet.onnx.record import begun, record_path, write_record
 from armlet.onnx.reference import reference_outputs
 from armlet.onnx.sample_files import samples_of
 from armlet.onnx.samples import Sample, samples_for
@@ -29,7 +28,7 @@ from armlet.qemu.report import STALE
 from armlet.qemu.runtime import Runtime, find_runtime
 from armlet.qemu.trial import Trial, Wanted, attempt
 from armlet.scratch import scratch, sweep
-from armlet.spec.model_record import Conversion, ModelRecord, SourceModel
+from armlet.spec.model_record import Conversion, ModelRecord
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,7 +81,7 @@ def convert_for(
     sweep()
     with scratch("convert") as folder:
         made = fit(model, folder / target.name, taker, shapes=shapes, emit=emit)
-        record = read_record(model)
+        record = begun(model)
         trial = None
         if load_test and runtime is not None:
             tried = _samples(model, shapes or {}, samples, emit)
@@ -98,11 +97,9 @@ def convert_for(
         level=None if made.level is None else made.level.name,
         inputs={name: tuple(shape) for name, shape in (shapes or {}).items()},
         loaded=trial is not None,
-        input_sha256=digest.of_file(model),
+        input_sha256=record.sha256,
     )
-    return Fitted(
-        sku=sku, converted=kept, record=write_record(target, _recorded(record, model, kept, done)), trial=trial
-    )
+    return Fitted(sku=sku, converted=kept, record=write_record(target, _recorded(record, kept, done)), trial=trial)
 
 
 def _runtime(paths: Paths, sku: str, *, load_test: bool) -> Runtime | None:
@@ -185,11 +182,11 @@ def _tried(
     )
 
 
-def _wanted(model: Path, samples: Sequence[Sample], record: ModelRecord | None, tolerance: float | None) -> Wanted:
+def _wanted(model: Path, samples: Sequence[Sample], record: ModelRecord, tolerance: float | None) -> Wanted:
     int8 = is_int8(node.op_type for node in nodes(read(model).graph))
     if tolerance is None:
         # A model that is off by so much between two ways to run it on one machine is no nearer on another.
-        stated = record.parity.tolerance if record and record.parity else FLOATS
+        stated = record.parity.tolerance if record.parity else FLOATS
         tolerance = max(stated, INT8 if int8 else FLOATS)
     return Wanted(outputs=reference_outputs(model, samples, as_written=int8), tolerance=tolerance)
 
@@ -240,14 +237,8 @@ def _kept(made: Converted, target: Path) -> Converted:
     return replace(made, path=target, data=beside)
 
 
-def _recorded(record: ModelRecord | None, model: Path, kept: Converted, conversion: Conversion) -> ModelRecord:
-    """The model's record, carried on; a model without one begins here."""
-    known = record or ModelRecord(
-        model=model.name,
-        sha256=conversion.input_sha256,
-        created=datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
-        source=SourceModel(kind="onnx", name=model.name, sha256=conversion.input_sha256, tools={}),
-    )
+def _recorded(known: ModelRecord, kept: Converted, conversion: Conversion) -> ModelRecord:
+    """The model's record, carried on."""
     return known.model_copy(
         update={
             "model": kept.path.name,
