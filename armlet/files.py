@@ -9,6 +9,7 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import BinaryIO
 
 from armlet.errors import host_error
 from armlet.events import Note, Sink
@@ -36,13 +37,24 @@ def write_whole(target: Path, data: bytes) -> None:
     Raises:
         ArmletError: (HOST) the disk is full or not writable.
     """
+    with whole_file(target) as stream:
+        stream.write(data)
+
+
+@contextmanager
+def whole_file(target: Path) -> Iterator[BinaryIO]:
+    """Yields a file to write and read, that takes the place of ``target`` when the block ends without an exception.
+
+    Raises:
+        ArmletError: (HOST) the disk is full or not writable.
+    """
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        descriptor, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}-")
+        descriptor, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}-", suffix=".part")
         part = Path(name)
         try:
-            with os.fdopen(descriptor, "wb") as stream:
-                stream.write(data)
+            with os.fdopen(descriptor, "w+b") as stream:
+                yield stream
                 stream.flush()
                 os.fsync(stream.fileno())
             part.chmod(0o644)

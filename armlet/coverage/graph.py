@@ -45,8 +45,8 @@ class Node:
     inputs: tuple[str, ...]
     """Empty text where an optional one is left out."""
     outputs: tuple[str, ...]
-    constraints: Mapping[str, tuple[str, ...]]
-    """Type parameter of the operator's definition -> the tensors that it binds."""
+    types: Mapping[str, str]
+    """Type parameter of the operator's definition -> the type that it binds: ``float`` for a tensor of them."""
     nested: tuple[str, ...] = ()
     """Outer tensors that graphs inside its attributes use."""
 

@@ -41,7 +41,7 @@ class Placement:
     """Why it may do so: what happens then has no rule."""
 
 
-CpuKernels = Callable[[Node, Graph], bool]
+CpuKernels = Callable[[Node], bool]
 
 
 def predict(
@@ -67,7 +67,7 @@ def predict(
             _ask_each(graph, table, placements)
     for one in placements.values():
         if not one.provider:
-            one.provider = CPU if has_cpu_kernel(one.node, graph) else NONE
+            one.provider = CPU if has_cpu_kernel(one.node) else NONE
             if one.provider == NONE:
                 one.trouble = f"the runtime has no kernel for {shown(one.node)} of {_types(graph, one.node)}"
     return list(placements.values())
@@ -81,24 +81,13 @@ def _types(graph: Graph, node: Node) -> str:
     return ", ".join(NAMES.get(graph.value(name).element, "?") for name in node.inputs if name) or "no inputs"
 
 
-def bound_types(graph: Graph, node: Node) -> dict[str, str]:
-    """Type parameter -> the element of what it binds, where that is known."""
-    found = {}
-    for name, tensors in node.constraints.items():
-        elements = [NAMES.get(graph.value(tensor).element) for tensor in tensors if tensor]
-        known = next((element for element in elements if element), None)
-        if known:
-            found[name] = known
-    return found
-
-
 def _ask_each(graph: Graph, table: ProviderTable, placements: Mapping[int, Placement]) -> None:
     """A provider that takes nodes as they are: ``ACLExecutionProvider::GetCapability``."""
     for one in placements.values():
         if one.provider:
             continue
         node = one.node
-        if table.kernel(node.op, node.domain, node.since, bound_types(graph, node)) is None:
+        if table.kernel(node.op, node.domain, node.since, node.types) is None:
             one.reasons[table.provider] = without_kernel(graph, table, node, node.domain)
             continue
         rules = Rules(functions=table.functions)
@@ -222,7 +211,7 @@ class _Changing:
             if unit.group or one.node is not unit.node:
                 continue
             node, domain = one.node, self.graph.moved.get(index, one.node.domain)
-            if self.table.kernel(node.op, domain, node.since, bound_types(self.graph, node)) is None:
+            if self.table.kernel(node.op, domain, node.since, node.types) is None:
                 one.provider = NONE
                 one.trouble = (
                     f"{self.table.provider} takes it, and {without_kernel(self.graph, self.table, node, domain)}"

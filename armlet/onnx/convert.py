@@ -21,7 +21,10 @@ from armlet.onnx import ortfile
 from armlet.onnx.folding import folded_by_the_core
 from armlet.onnx.levels import LEVELS, Level, level_of
 from armlet.onnx.libraries import library
+from armlet.onnx.model_files import external
 from armlet.onnx.reading import Limits, Shapes, nodes, read
+from armlet.onnx.saving import split
+from armlet.onnx.soundness import tensors
 from armlet.scratch import scratch
 from armlet.spec.sku import Provider
 
@@ -29,9 +32,6 @@ _SILENT = 4
 """Log severity: the exception says it all."""
 _SPATIAL = frozenset({"Conv", "ConvTranspose", "MaxPool", "AveragePool"})
 _LOWEST = -128
-_NCHWC = "com.microsoft.nchwc"
-_PAGE = 4096
-"""Bytes."""
 _NEEDS_KNOWN_SHAPES: frozenset[Provider] = frozenset({"xnnpack"})
 """Providers that make their kernels when the model is loaded, from the channels, height and width known then."""
 
@@ -84,7 +84,6 @@ def convert(
             where=str(out),
         )
     source = read(model, shapes=shapes, limits=limits)
-    _refuse_foreign_layout(source, model)
     level = level_of(source, providers)
     data = ortfile.canonical(save_optimised(source, level, save_as="ORT", where=model))
     optimised = library("onnx").load_model_from_string(save_optimised(source, level, save_as="ONNX", where=model))
@@ -107,56 +106,20 @@ def keep_onnx(
     """The model as a runtime with ONNX's own format takes it, which optimises it for its providers when it loads.
 
     Nothing changes but the inputs' shapes; arguments as in ``convert``. A model with external data keeps it outside, in
-    one file ``<out>.data``, which is the first of the two to be written.
+    one file beside ``out``, which is the first of the two to be written.
 
     Raises:
         ArmletError: the model cannot be read.
     """
     source = read(model, shapes=shapes, limits=limits)
-    _refuse_foreign_layout(source, model)
     concerns = _told(_concerns(source, providers), model, emit)
-    beside = _write_data(source, model, out)
+    as_is = library("onnx").load(str(model), load_external_data=False)
+    beside = split(source, out, 0) if external(tensors(as_is)) else {}
+    for name, content in beside.items():
+        write_whole(out.with_name(name), content)
     data: bytes = source.SerializeToString(deterministic=True)
     made = _written(out, data, providers=providers, level=None, operators=_counted(source), concerns=concerns)
-    return replace(made, data=beside)
-
-
-def _write_data(source: Any, model: Path, out: Path) -> Path | None:
-    """Puts the tensors that ``model`` has in other files into one beside ``out``, and leaves references in ``source``.
-
-    None where the model has everything inside.
-    """
-    tools = library("onnx.external_data_helper")
-    as_is = library("onnx").load(str(model), load_external_data=False)
-    outside = {tensor.name for tensor in as_is.graph.initializer if tools.uses_external_data(tensor)}
-    moved = [tensor for tensor in source.graph.initializer if tensor.name in outside]
-    if not moved:
-        return None
-    beside = out.with_name(f"{out.name}.data")
-    data = bytearray()
-    for tensor in moved:
-        # On pages of their own, the kernel can map them in place.
-        data += bytes(-len(data) % _PAGE)
-        content = tensor.raw_data
-        tools.set_external_data(tensor, location=beside.name, offset=len(data), length=len(content))
-        tensor.ClearField("raw_data")
-        data += content
-    write_whole(beside, bytes(data))
-    return beside
-
-
-def _refuse_foreign_layout(model: Any, where: Path) -> None:
-    """Raises:
-    ArmletError: (INPUT) the model is in a layout that only kernels for x86 take.
-    """
-    count = sum(node.domain == _NCHWC for node in nodes(model.graph))
-    if count:
-        raise ArmletError(
-            f"was optimised for an x86 processor: {count} of its operators are of {_NCHWC}, without kernels for ARM",
-            hint="give the model as it was exported, not one that ONNX Runtime has optimised",
-            kind=Kind.INPUT,
-            where=str(where),
-        )
+    return replace(made, data=out.with_name(next(iter(beside))) if beside else None)
 
 
 def _told(concerns: tuple[str, ...], model: Path, emit: Sink) -> tuple[str, ...]:

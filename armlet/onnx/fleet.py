@@ -5,13 +5,16 @@ from __future__ import annotations
 import glob
 import json
 import re
-import tarfile
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from armlet_runtime import payload as device
+from armlet_runtime import ustar
 from armlet_runtime.contract import Problem, check, fits
+from armlet_runtime.payload_manifest import MANIFEST
+from armlet_runtime.refusal import PayloadError
 
 from armlet import manifest
 from armlet.errors import ArmletError, Kind
@@ -19,9 +22,6 @@ from armlet.onnx.requires import requires
 from armlet.paths import Paths
 from armlet.spec.base import NAME
 
-PAYLOAD = "payload.json"
-ARCHIVE = ".payload"
-"""What a payload's archive ends with: a tar whose first member is ``payload.json``."""
 _LARGEST = 64 << 20
 """Bytes of JSON that are read."""
 _MODELS = (".ort", ".onnx")
@@ -116,12 +116,12 @@ def payload_document(path: Path) -> Any:
     """
     if path.suffix.lower() in _MODELS and not path.is_dir():
         return {**_UNPACKED, **_of_model(path)}
-    if path.suffix == ARCHIVE and path.is_file():
-        return _parsed(_first_member(path), path, _PACK_AGAIN)
-    return _read(path / PAYLOAD if path.is_dir() else path, _PACK_AGAIN)
+    if path.suffix == device.SUFFIX and path.is_file():
+        return _of_archive(path)
+    return _read(path / MANIFEST if path.is_dir() else path, _PACK_AGAIN)
 
 
-_PACK_AGAIN = f"give a payload's folder, archive or {PAYLOAD}, or a model ({' or '.join(_MODELS)})"
+_PACK_AGAIN = f"give a payload's folder, archive or {MANIFEST}, or a model ({' or '.join(_MODELS)})"
 
 
 def _of_model(path: Path) -> dict[str, Any]:
@@ -139,16 +139,14 @@ def _of_model(path: Path) -> dict[str, Any]:
     }
 
 
-def _first_member(path: Path) -> bytes:
+def _of_archive(path: Path) -> Any:
+    """What a device reads of it; who signed it is another question, ``model.verify``'s."""
     try:
-        with tarfile.open(path, "r:") as archive:
-            member = archive.next()
-            if member is None or not member.isreg() or member.name != PAYLOAD or member.size > _LARGEST:
-                raise _input(f"its first member is no {PAYLOAD}", _PACK_AGAIN, path)
-            stream = archive.extractfile(member)
-            return b"" if stream is None else stream.read()
-    except (tarfile.TarError, OSError, ValueError) as error:
-        raise _input(f"cannot be read: {error}", _PACK_AGAIN, path) from error
+        return device.verify(path, None, limit=ustar.LARGEST).manifest
+    except PayloadError as error:
+        raise _input(error.what, error.hint, path) from error
+    except OSError as error:
+        raise _input(f"cannot be read: {(error.strerror or '').lower()}", _PACK_AGAIN, path) from error
 
 
 def _read(path: Path, hint: str) -> Any:

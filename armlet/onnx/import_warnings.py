@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from armlet_runtime.contract import check
+
 from armlet.errors import ArmletError, Kind
 from armlet.manifest import read_manifest
+from armlet.onnx.convert import convert
+from armlet.onnx.fleet import payload_document
 from armlet.onnx.libraries import library
-from armlet.onnx.operators import required
-from armlet.onnx.reading import nodes, opsets_of
+from armlet.onnx.reading import nodes
 from armlet.onnx.soundness import tensors
 from armlet.onnx.tidying import hard_coded_batch
 from armlet.paths import Paths
-from armlet.registrations import ONNX_DOMAIN
 from armlet.spec.runtime import RuntimeManifest
 
+_LONGEST = 1000
+"""Characters of a record's warning."""
 _SHAPE_BY_DATA = frozenset({"NonZero", "Unique", "Compress", "NonMaxSuppression"})
 _TEXT = frozenset({"StringNormalizer", "StringConcat", "StringSplit", "RegexFullMatch", "TfIdfVectorizer"})
 
@@ -51,54 +55,25 @@ def manifest_of(sku: str, paths: Paths) -> RuntimeManifest:
     if not path.is_file():
         raise ArmletError(
             f"--sku {sku}: there is no runtime to compare with",
-            hint=f"build it: ./inv build {sku}, or leave out --sku",
+            hint=f"build it: ./inv build --sku {sku}, or leave out --sku",
             kind=Kind.INPUT,
             where=str(path),
         )
     return read_manifest(path)
 
 
-def warnings_for(model: Any, file: Path, runtime: RuntimeManifest) -> Iterator[str]:
-    """Sentences on what the runtime lacks. ``file`` has the model, for ONNX Runtime to optimise.
+def warnings_for(file: Path, runtime: RuntimeManifest) -> Iterator[str]:
+    """What the contract says of an ONNX model on a runtime, each problem with its remedy.
 
-    The whole answer, types included, is ``inv model.check`` of what ``inv model.convert`` makes of the model.
+    A minimal runtime meets it in ORT format, converted for its providers; that file is written beside ``file``.
     """
-    newer: list[str] = []
-    if model.ir_version > runtime.onnx_ir_max:
-        newer.append(f"IR version {model.ir_version} (it reads up to {runtime.onnx_ir_max})")
-    for domain, opset in opsets_of(model).items():
-        newest = runtime.opsets.get(domain)
-        if newest is not None and opset > newest:
-            newer.append(f"opset {opset} of {domain} (it has up to {newest})")
-    if newer:
-        yield f"newer than {runtime.sku} takes: {', '.join(newer)}"
-    if runtime.operators is None:
+    shipped = file
+    try:
+        if runtime.flavor == "minimal":
+            shipped = convert(file, file.with_suffix(".ort"), providers=runtime.providers).path
+        asked = payload_document(shipped)
+    except ArmletError as error:
+        yield " ".join(f"on {runtime.sku}: {error.what}: {error.hint}".split())[:_LONGEST]
         return
-    asked = required(file, providers=runtime.providers, flavor=runtime.flavor)
-    lacking = [
-        f"{name} {since} of {domain}"
-        for domain, name, since in _since(asked)
-        if not any(since in kernel.since_versions for kernel in runtime.operators.get(domain, {}).get(name, ()))
-    ]
-    if lacking:
-        yield f"{runtime.sku} has no kernel for {_listed(lacking)}: add them to its operators and build it again"
-
-
-def _since(asked: Any) -> Iterator[tuple[str, str, int]]:
-    """(domain, operator, the version of it that an opset means)."""
-    defs = library("onnx.defs")
-    found = set()
-    for domain, opsets in asked.items():
-        for opset, names in opsets.items():
-            for name in names:
-                try:
-                    schema = defs.get_schema(name, opset, "" if domain == ONNX_DOMAIN else domain)
-                except Exception:  # onnx knows nothing of com.microsoft, whose operators are all of version 1.
-                    found.add((domain, name, 1))
-                else:
-                    found.add((domain, name, schema.since_version))
-    yield from sorted(found)
-
-
-def _listed(items: Sequence[str], most: int = 8) -> str:
-    return ", ".join(items[:most]) + (f" and {len(items) - most} more" if len(items) > most else "")
+    for one in check(runtime.model_dump(mode="json", by_alias=True), asked):
+        yield f"{one.what}: {one.remedy}"

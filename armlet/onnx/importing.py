@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
@@ -21,9 +20,11 @@ from armlet.onnx.normalise import Wish
 from armlet.onnx.onnx_runs import runs_of
 from armlet.onnx.parity import Session, Worst, demand_close, worst_of
 from armlet.onnx.reading import opsets_of, read
+from armlet.onnx.record import now
 from armlet.onnx.sample_files import load_samples
 from armlet.onnx.saving import MEGABYTE, save, split
 from armlet.onnx.tidying import check, fix_batch, has_free_batch, lower_ir, rename_outputs, tidy, to_opset
+from armlet.onnx.tolerances import FLOATS
 from armlet.paths import Paths
 from armlet.process import Runner
 from armlet.registrations import ONNX_DOMAIN
@@ -39,7 +40,7 @@ class Options:
     samples: Path | None = None
     opset: int | None = None
     """None: 17 for what a framework exports, and as it is for an ONNX model."""
-    tolerance: float = 1e-4
+    tolerance: float = FLOATS
     trust: bool = False
     python: str | None = None
     external_threshold: float = 40
@@ -97,7 +98,7 @@ def import_model(
         if runtime:
             trial = folder / "trial.onnx"
             trial.write_bytes(model.SerializeToString())
-            warnings += warnings_for(model, trial, runtime)
+            warnings += warnings_for(trial, runtime)
         shown = [{value.name: _shown(value) for value in values} for values in (_fed(model), model.graph.output)]
         beside = split(model, out, int(options.external_threshold * MEGABYTE))
         data: bytes = model.SerializeToString(deterministic=True)
@@ -105,7 +106,7 @@ def import_model(
             model=out.name,
             sha256=digest.of_bytes(data),
             external={name: digest.of_bytes(content) for name, content in beside.items()},
-            created=datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
+            created=now(),
             source=SourceModel(
                 kind=source.kind,
                 name=source.name,

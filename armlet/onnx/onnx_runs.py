@@ -12,7 +12,7 @@ from armlet.onnx.exporting import SEED, Run
 from armlet.onnx.libraries import library
 from armlet.onnx.model_sources import Input
 from armlet.onnx.parity import Session
-from armlet.onnx.reading import input_shapes
+from armlet.onnx.reading import input_shapes, input_types, with_one
 from armlet.onnx.sample_files import demand_fit, load_samples
 from armlet.onnx.samples import random_numbers
 
@@ -29,7 +29,7 @@ def runs_of(model: Any, path: Path, inputs: Sequence[Input], samples: Path | Non
             large it is.
     """
     session = Session(model, path, as_written=True)
-    types = _types(model)
+    types = input_types(model)
     given = {entry.name: entry.shape for entry in inputs}
     if unknown := sorted(given.keys() - types.keys()):
         raise _input(path, f'has no input "{unknown[0]}"', f"its inputs: {', '.join(types)}")
@@ -53,12 +53,6 @@ def runs_of(model: Any, path: Path, inputs: Sequence[Input], samples: Path | Non
     return tuple(runs)
 
 
-def _types(model: Any) -> dict[str, Any]:
-    helper = library("onnx.helper")
-    values = {value.name: value.type.tensor_type.elem_type for value in model.graph.input}
-    return {name: helper.tensor_dtype_to_np_dtype(values[name]) for name in input_shapes(model)}
-
-
 def _of_file(sample: Any, name: str, dtype: Any) -> Any:
     array = sample.inputs.get(name)
     return array.dtype if dtype.kind == "O" and array is not None and array.dtype.kind == "U" else dtype
@@ -73,7 +67,7 @@ def _sizes(name: str, declared: tuple[int | None, ...], given: Any, path: Path) 
             shown = "x".join("?" if size is None else str(size) for size in declared)
             raise _input(path, f'its input "{name}" has the shape {shown}', f"give --input {name}=<sizes> that fit it")
         return tuple(given)
-    sizes = tuple(1 if place == 0 and size is None else size for place, size in enumerate(declared))
+    sizes = with_one(declared)
     if None in sizes:
         shown = ",".join("?" if size is None else str(size) for size in sizes)
         what = f'its input "{name}" has free dimensions, so nothing is known to try it on: {shown}'

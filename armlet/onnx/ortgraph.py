@@ -7,19 +7,18 @@ import itertools
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from armlet.coverage.graph import Constant, Graph, Node, Shape, Value
+from armlet.coverage.graph import Constant, Graph, Node, Value
 from armlet.errors import ArmletError, Kind
+from armlet.onnx import orttables
 from armlet.onnx.libraries import library
 from armlet.onnx.ortfile import session_of
+from armlet.onnx.orttables import items, text
 from armlet.registrations import ONNX_DOMAIN
 
-_FBS = "onnxruntime.tools.ort_format_model.ort_flatbuffers_py.fbs"
 _REPLACEABLE_FROM = 4
 """IR version from which an initialiser that is also an input may be replaced by the caller."""
 _FLOAT, _INT, _TEXT, _TENSOR, _GRAPH, _FLOATS, _INTS, _TEXTS, _TENSORS, _GRAPHS = range(1, 11)
 """Kinds of attributes (``AttributeType``)."""
-_KNOWN_SIZE = 1
-"""``DimensionValueType.VALUE``."""
 
 
 def named(model: Any) -> Any:
@@ -43,7 +42,7 @@ def graph_of(data: bytes, *, alone: bool = True) -> Graph:
     """
     try:
         session = session_of(data)
-        return _graph(session.Model(), _resolved(session) if alone else None)
+        return _graph(session.Model(), orttables.arguments(session.KernelTypeStrResolver()), alone=alone)
     except ArmletError:
         raise
     # Flatbuffers follow whatever offsets a damaged file has.
@@ -53,29 +52,25 @@ def graph_of(data: bytes, *, alone: bool = True) -> Graph:
         ) from error
 
 
-def _resolved(session: Any) -> frozenset[str]:
-    entries = _all(session.KernelTypeStrResolver(), "OpKernelTypeStrArgs")
-    # <domain>:<operator>:<version>
-    return frozenset(_text(entry.OpId()).split(":")[-2] for entry in entries)
-
-
-def _graph(model: Any, resolved: frozenset[str] | None) -> Graph:
+def _graph(model: Any, arguments: Mapping[str, orttables.Arguments], *, alone: bool) -> Graph:
     graph = model.Graph()
-    constants = {_text(tensor.Name()): _constant(tensor) for tensor in _all(graph, "Initializers")}
-    fed = tuple(map(_text, _all(graph, "Inputs")))
+    constants = {text(tensor.Name()): _constant(tensor) for tensor in _all(graph, "Initializers")}
+    fed = tuple(map(text, _all(graph, "Inputs")))
     values = {one.name: one for one in map(_value, _all(graph, "NodeArgs"))}
     for name, constant in constants.items():
         values.setdefault(name, Value(name=name, element=constant.element, shape=constant.shape))
     replaceable = set(fed) if model.IrVersion() >= _REPLACEABLE_FROM else set()
-    opsets = {_text(entry.Domain()) or ONNX_DOMAIN: entry.Version() for entry in _all(model, "OpsetImport")}
+    types = {name: orttables.element(one.element) for name, one in constants.items()}
+    types |= {text(one.Name()): orttables.types(one.Type())[0] for one in _all(graph, "NodeArgs") if one.Type()}
     return Graph(
-        nodes=_sorted(tuple(_node(node) for node in _all(graph, "Nodes"))),
+        nodes=_sorted(tuple(_node(node, orttables.bound(node, arguments, types)) for node in _all(graph, "Nodes"))),
         values=values,
         constants={name: one for name, one in constants.items() if name not in replaceable},
         inputs=tuple(name for name in fed if name not in constants),
-        outputs=tuple(map(_text, _all(graph, "Outputs"))),
-        opset=opsets.get(ONNX_DOMAIN, 0),
-        resolved=resolved,
+        outputs=tuple(map(text, _all(graph, "Outputs"))),
+        opset=orttables.opsets(model).get(ONNX_DOMAIN, 0),
+        # <domain>:<operator>:<version>
+        resolved=frozenset(name.split(":")[-2] for name in arguments) if alone else None,
     )
 
 
@@ -86,34 +81,16 @@ def _names(base: str) -> Iterator[str]:
 
 
 def _all(owner: Any, name: str) -> list[Any]:
-    item: Callable[[int], Any] = getattr(owner, name)
-    return [item(index) for index in range(getattr(owner, f"{name}Length")())]
-
-
-def _text(data: bytes | None) -> str:
-    return (data or b"").decode(errors="replace")
+    return list(items(owner, name))
 
 
 def _value(entry: Any) -> Value:
-    kind = entry.Type()
-    if kind is None or kind.ValueType() != library(f"{_FBS}.TypeInfoValue").TypeInfoValue.tensor_type:
-        return Value(name=_text(entry.Name()))
-    module = library(f"{_FBS}.TensorTypeAndShape").TensorTypeAndShape
-    tensor, place = module(), kind.Value()
-    tensor.Init(place.Bytes, place.Pos)
-    shape = tensor.Shape()
-    return Value(
-        name=_text(entry.Name()),
-        element=tensor.ElemType(),
-        shape=None if shape is None else _shape(shape),
-    )
-
-
-def _shape(shape: Any) -> Shape:
-    return tuple(
-        dim.Value().DimValue() if dim.Value() is not None and dim.Value().DimType() == _KNOWN_SIZE else None
-        for dim in _all(shape, "Dim")
-    )
+    found = orttables.tensor(entry)
+    if found is None:
+        return Value(name=text(entry.Name()))
+    dims = orttables.dims(found)
+    shape = None if dims is None else tuple(size if isinstance(size, int) else None for size in dims)
+    return Value(name=text(entry.Name()), element=found.ElemType(), shape=shape)
 
 
 def _constant(tensor: Any) -> Constant:
@@ -128,56 +105,43 @@ def _constant(tensor: Any) -> Constant:
     return Constant(element=element, shape=shape, numbers=numbers)
 
 
-def _node(node: Any) -> Node:
-    domain, op = _text(node.Domain()), _text(node.OpType())
+def _node(node: Any, types: Mapping[str, str]) -> Node:
+    domain, op = text(node.Domain()), text(node.OpType())
     domain = "" if domain == ONNX_DOMAIN else domain
-    inputs, outputs = (tuple(map(_text, _all(node, name))) for name in ("Inputs", "Outputs"))
-    attributes = {_text(one.Name()): _attribute(one) for one in _all(node, "Attributes")}
-    constraints = _constraints(op, domain, node.SinceVersion(), inputs, outputs)
+    inputs, outputs = (tuple(map(text, _all(node, name))) for name in ("Inputs", "Outputs"))
+    attributes = {text(one.Name()): _attribute(one) for one in _all(node, "Attributes")}
     return Node(
         index=node.Index(),
-        name=_text(node.Name()),
+        name=text(node.Name()),
         op=op,
         domain=domain,
         since=node.SinceVersion(),
         attributes=attributes,
         inputs=inputs,
         outputs=outputs,
-        constraints=constraints,
-        nested=tuple(map(_text, _all(node, "ImplicitInputs"))),
+        types=types,
+        nested=tuple(map(text, _all(node, "ImplicitInputs"))),
     )
+
+
+def _loose(value: bytes | None) -> str:
+    """What a model calls text need not be any."""
+    return (value or b"").decode(errors="replace")
 
 
 def _attribute(one: Any) -> Any:
     kinds: Mapping[int, Callable[[], Any]] = {
         _FLOAT: one.F,
         _INT: one.I,
-        _TEXT: lambda: _text(one.S()),
+        _TEXT: lambda: _loose(one.S()),
         _FLOATS: lambda: _all(one, "Floats"),
         _INTS: lambda: _all(one, "Ints"),
-        _TEXTS: lambda: [_text(text) for text in _all(one, "Strings")],
+        _TEXTS: lambda: [_loose(word) for word in _all(one, "Strings")],
         _TENSOR: lambda: _constant(one.T()),
         _TENSORS: lambda: [_constant(tensor) for tensor in _all(one, "Tensors")],
     }
     # Graphs inside are ONNX Runtime's CPU provider's own affair.
     return kinds.get(one.Type(), lambda: None)()
-
-
-def _constraints(
-    op: str, domain: str, since: int, inputs: tuple[str, ...], outputs: tuple[str, ...]
-) -> dict[str, tuple[str, ...]]:
-    defs = library("onnx.defs")
-    try:
-        schema = defs.get_schema(op, since, domain)
-    except defs.SchemaError:
-        # An operator of ONNX Runtime's own: as a rule its first parameter is the type of its first input.
-        return dict.fromkeys(("T", "T1"), inputs[:1])
-    found: dict[str, list[str]] = {}
-    for formal, given in ((schema.inputs, inputs), (schema.outputs, outputs)):
-        for at, name in enumerate(given if formal else ()):
-            # The last parameter may stand for any number of tensors.
-            found.setdefault(formal[min(at, len(formal) - 1)].type_str, []).append(name)
-    return {name: tuple(tensors) for name, tensors in found.items()}
 
 
 def _sorted(nodes: tuple[Node, ...]) -> tuple[Node, ...]:

@@ -10,6 +10,7 @@ from typing import Any
 from armlet.errors import ArmletError, Kind
 from armlet.onnx.exporting import Run
 from armlet.onnx.libraries import library
+from armlet.onnx.tolerances import apart
 from armlet.spec.model_record import Parity
 
 _SILENT = 4
@@ -17,7 +18,7 @@ _SILENT = 4
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Worst:
-    """An element; ``difference`` is absolute where what is wanted is below 1, and relative above."""
+    """An element; ``difference`` as :func:`armlet.onnx.tolerances.apart` counts."""
 
     difference: float
     output: str
@@ -103,20 +104,14 @@ def _worst(name: str, run: Run, wanted: Any, got: Any, where: Path) -> Worst:
             shown = " and ".join("x".join(map(str, one.shape)) or "one number" for one in (got, wanted))
             raise _apart(f'its output "{name}" has the shapes {shown} in ONNX and where it comes from', where)
         wanted = wanted.reshape(got.shape)
+    off = apart(got, wanted)
     if got.dtype.kind in "OU" or wanted.dtype.kind in "OU":
-        apart = numpy.asarray(wanted.astype(str) != got.astype(str), numpy.float64)
-        wanted, got = numpy.zeros(apart.shape), apart
-    else:
-        wanted, got = wanted.astype(numpy.float64), got.astype(numpy.float64)
-        with numpy.errstate(invalid="ignore"):
-            apart = abs(wanted - got) / numpy.maximum(1, abs(wanted))
-        same = (wanted == got) | (numpy.isnan(wanted) & numpy.isnan(got))
-        apart = numpy.where(same, 0, numpy.where(numpy.isnan(apart), numpy.inf, apart))
-    if not apart.size:
+        wanted, got = numpy.zeros(off.shape), off
+    if not off.size:
         return Worst(difference=0, output=name, sample=run.name, index=(), wanted=0, got=0)
-    place = numpy.unravel_index(int(apart.argmax()), apart.shape)
+    place = numpy.unravel_index(int(off.argmax()), off.shape)
     return Worst(
-        difference=float(apart[place]),
+        difference=float(off[place]),
         output=name,
         sample=run.name,
         index=tuple(int(number) for number in place),

@@ -6,9 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from armlet_runtime.contract import serves
+
 from armlet.coverage.generate import RECIPES
 from armlet.coverage.graph import Graph, Node
-from armlet.coverage.predict import CPU, Placement, bound_types, predict, shown
+from armlet.coverage.predict import CPU, Placement, predict, shown
 from armlet.coverage.tables import ProviderTable, load
 from armlet.errors import ArmletError, Kind
 from armlet.onnx import ortfile
@@ -47,7 +49,7 @@ def placed(model: Path, manifest: RuntimeManifest, root: Path, *, shapes: Shapes
     data, extension, level, seen = _as_shipped(model, manifest, shapes)
     graph = graph_of(seen, alone=manifest.flavor == "minimal")
     tables = tables_for(manifest, root)
-    placements = predict(graph, manifest.providers, tables, lambda node, graph: has_kernel(manifest, node, graph))
+    placements = predict(graph, manifest.providers, tables, lambda node: has_kernel(manifest, node))
     if manifest.flavor == "reduced":
         _demand_fused(model, manifest, placements, data)
     return Placed(graph=graph, placements=placements, model=data, extension=extension, level=level)
@@ -62,20 +64,15 @@ def tables_for(manifest: RuntimeManifest, root: Path) -> Mapping[str, ProviderTa
     return {name: load(root, manifest.source_set.name, name) for name in manifest.providers if name in RECIPES}
 
 
-def has_kernel(manifest: RuntimeManifest, node: Node, graph: Graph) -> bool:
+def has_kernel(manifest: RuntimeManifest, node: Node) -> bool:
     """Whether the CPU provider of a runtime has a kernel for a node; of the flavor full that is taken for granted."""
     if manifest.operators is None:
         return True
-    types = bound_types(graph, node)
+    asked = {name: (kind,) for name, kind in node.types.items()}
     return any(
-        node.since in one.since_versions and (one.takes is None or any(_allows(entry, types) for entry in one.takes))
+        node.since in one.since_versions and (one.takes is None or any(serves(kernel, asked) for kernel in one.takes))
         for one in manifest.operators.get(node.domain or ONNX_DOMAIN, {}).get(node.op, ())
     )
-
-
-def _allows(entry: Mapping[str, tuple[str, ...]], types: Mapping[str, str]) -> bool:
-    """Whether kernels take a node's types; a constraint that the node does not have binds nothing."""
-    return all(name not in types or types[name] in taken for name, taken in entry.items())
 
 
 def _demand_fused(model: Path, manifest: RuntimeManifest, placements: list[Placement], data: bytes) -> None:
@@ -86,7 +83,7 @@ def _demand_fused(model: Path, manifest: RuntimeManifest, placements: list[Place
     for node in fused.nodes:
         # "fused gemm0", or the name of the node that was quantised around.
         one = by_name.get(node.name.rpartition(" ")[2])
-        if one is not None and node.op != one.node.op and not has_kernel(manifest, node, fused):
+        if one is not None and node.op != one.node.op and not has_kernel(manifest, node):
             one.trouble = f"the runtime makes {shown(node)} of it and has no kernel for that: allow it in the SKU"
 
 

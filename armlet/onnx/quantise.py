@@ -7,6 +7,7 @@ convolutions before their weights are rounded. ONNX Runtime's own quantiser does
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -153,8 +154,18 @@ def _prepared(source: Any, how: Quantise, limits: Limits, path: Path) -> Any:
         )
     if opset < wanted:
         optimised = _raised(optimised, opset, wanted, path)
+    _flatten_biases(optimised)
     library("onnxruntime.quantization.quant_utils").add_pre_process_metadata(optimised)
     return optimised
+
+
+def _flatten_biases(model: Any) -> None:
+    """Biases of one row (scikit-learn's) become lists, which mean the same: the quantiser takes them for matrices."""
+    readers = Counter(name for node in nodes(model.graph) for name in node.input)
+    biases = {node.input[2] for node in model.graph.node if node.op_type == "Gemm" and len(node.input) > 2}
+    for tensor in model.graph.initializer:
+        if tensor.name in biases and readers[tensor.name] == 1 and len(tensor.dims) == 2 and tensor.dims[0] == 1:
+            del tensor.dims[0]
 
 
 def _raised(model: Any, opset: int, wanted: int, path: Path) -> Any:

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timezone
 from pathlib import Path
 
-from armlet import digest
 from armlet.errors import ArmletError, Kind
 from armlet.events import Sink, silent
-from armlet.onnx.libraries import library
 from armlet.onnx.quantise import Quantised, quantise
-from armlet.onnx.reading import input_shapes, read
-from armlet.onnx.record import read_record, write_record
-from armlet.onnx.sample_files import demand_fit, load_samples
-from armlet.spec.model_record import ModelRecord, Quantization, SourceModel
+from armlet.onnx.record import begun, write_record
+from armlet.onnx.sample_files import samples_of
+from armlet.spec.model_record import Quantization
 from armlet.spec.sku import Quantise
 
 
@@ -27,20 +23,8 @@ def quantise_file(model: Path, out: Path, samples: Path, how: Quantise, emit: Si
         raise ArmletError(
             "is the model itself, and would be overwritten", hint="name another: --out", kind=Kind.INPUT, where=str(out)
         )
-    before = read_record(model)
-    source = read(model)
-    numpy_type = library("onnx.helper").tensor_dtype_to_np_dtype
-    types = {value.name: numpy_type(value.type.tensor_type.elem_type) for value in source.graph.input}
-    given = load_samples(samples)
-    demand_fit(given, {name: (types[name], shape) for name, shape in input_shapes(source).items()})
-    made = quantise(model, out, how=how, samples=given, emit=emit)
-    now = datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
-    first = before or ModelRecord(
-        model=model.name,
-        sha256=digest.of_file(model),
-        created=now,
-        source=SourceModel(kind="onnx", name=model.name, sha256=digest.of_file(model), tools={}),
-    )
+    before = begun(model)
+    made = quantise(model, out, how=how, samples=samples_of(samples, model, {}), emit=emit)
     quantization = Quantization(
         format=made.format,
         activation=made.activation,
@@ -49,5 +33,5 @@ def quantise_file(model: Path, out: Path, samples: Path, how: Quantise, emit: Si
         calibration=made.calibration,
     )
     changed = {"model": out.name, "sha256": made.sha256, "external": {}, "quantization": quantization}
-    write_record(out, first.model_copy(update=changed))
+    write_record(out, before.model_copy(update=changed))
     return made

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from armlet.errors import ArmletError, Kind
+from armlet.onnx.libraries import library
 from armlet.onnx.model_files import LARGEST, load_external, parsed, whole
 from armlet.onnx.ortfile import is_ort_format
 from armlet.onnx.soundness import demand_sound, tensors
@@ -57,6 +58,18 @@ def input_shapes(model: Any) -> dict[str, tuple[int | None, ...]]:
         for value in model.graph.input
         if value.name not in constants
     }
+
+
+def input_types(model: Any) -> dict[str, Any]:
+    """NumPy's types of the inputs that a caller must feed, in the model's order."""
+    dtype_of = library("onnx.helper").tensor_dtype_to_np_dtype
+    known = {value.name: value.type.tensor_type.elem_type for value in model.graph.input}
+    return {name: dtype_of(known[name]) for name in input_shapes(model)}
+
+
+def with_one(shape: Sequence[int | None]) -> tuple[int | None, ...]:
+    """A shape to try a model on: a free first dimension is the batch, of which one is enough."""
+    return tuple(1 if size is None and place == 0 else size for place, size in enumerate(shape))
 
 
 def nodes(graph: Any) -> Iterator[Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import datetime, timezone
 from pathlib import Path
 
 from pydantic import ValidationError
@@ -10,7 +11,7 @@ from pydantic import ValidationError
 from armlet import digest
 from armlet.errors import ArmletError, Kind
 from armlet.files import write_whole
-from armlet.spec.model_record import ModelRecord
+from armlet.spec.model_record import ModelRecord, SourceModel
 
 
 def record_path(model: Path) -> Path:
@@ -51,6 +52,25 @@ def read_record(model: Path) -> ModelRecord | None:
     if record.sha256 != digest.of_file(model):
         raise _input(path, f"belongs to another {model.name} than this one", _ANEW)
     return record
+
+
+def begun(model: Path) -> ModelRecord:
+    """The record of a model; one that begins with the file itself where it has none.
+
+    Raises:
+        ArmletError: as :func:`read_record`.
+    """
+    found = read_record(model)
+    if found is not None:
+        return found
+    known = digest.of_file(model)
+    source = SourceModel(kind="onnx", name=model.name, sha256=known, tools={})
+    return ModelRecord(model=model.name, sha256=known, created=now(), source=source)
+
+
+def now() -> str:
+    """In UTC: ``2026-01-31T12:00:00Z``."""
+    return datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 _ANEW = "import or convert the model again, or move the record away: what it says is then not known"

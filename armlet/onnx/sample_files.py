@@ -11,7 +11,7 @@ from typing import Any
 
 from armlet.errors import ArmletError, Kind
 from armlet.onnx.libraries import library
-from armlet.onnx.reading import Shapes, input_shapes, read
+from armlet.onnx.reading import Shapes, input_shapes, input_types, read
 from armlet.onnx.samples import Sample
 from armlet.paths import sample_files
 
@@ -39,8 +39,7 @@ def samples_of(place: Path, model: Path, shapes: Shapes) -> tuple[Sample, ...]:
         ArmletError: as :func:`load_samples` and :func:`demand_fit`, or the model cannot be read.
     """
     samples, source = load_samples(place), read(model, shapes=shapes)
-    dtype_of = library("onnx.helper").tensor_dtype_to_np_dtype
-    types = {value.name: dtype_of(value.type.tensor_type.elem_type) for value in source.graph.input}
+    types = input_types(source)
     demand_fit(samples, {name: (types[name], shape) for name, shape in input_shapes(source).items()})
     return samples
 

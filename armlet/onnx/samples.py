@@ -11,7 +11,7 @@ from typing import Any
 from armlet.coverage.graph import Value
 from armlet.errors import ArmletError, Kind
 from armlet.onnx.libraries import library
-from armlet.onnx.reading import Shapes, input_shapes, read
+from armlet.onnx.reading import Shapes, input_shapes, input_types, read, with_one
 from armlet.onnx.text_samples import DRAWN
 
 _RANDOM_SAMPLES = 3
@@ -42,26 +42,19 @@ def samples_for(name: str, model: Path, shapes: Shapes) -> tuple[Sample, ...]:
 
 
 def _random(name: str, model: Path, source: Any) -> tuple[Sample, ...]:
-    numpy = library("numpy")
-    types = {
-        value.name: library("onnx.helper").tensor_dtype_to_np_dtype(value.type.tensor_type.elem_type)
-        for value in source.graph.input
-    }
-    samples = []
-    for number in range(_RANDOM_SAMPLES):
-        generator = numpy.random.default_rng([zlib.crc32(name.encode()), number])
-        inputs = {}
-        for input_name, shape in input_shapes(source).items():
-            if None in shape:
-                raise ArmletError(
-                    f'the input "{input_name}" has free dimensions, so no sample can be made for it',
-                    hint=f"fix them in the SKU: inputs: {{{input_name}: [...]}} beside the model's name",
-                    kind=Kind.INPUT,
-                    where=str(model),
-                )
-            inputs[input_name] = random_numbers(generator, shape, types[input_name], input_name, model)
-        samples.append(Sample(name=f"random numbers {number + 1}", inputs=inputs))
-    return tuple(samples)
+    types, shapes = input_types(source), input_shapes(source)
+    if free := next((input_name for input_name, shape in shapes.items() if None in shape), None):
+        raise ArmletError(
+            f'the input "{free}" has free dimensions, so no sample can be made for it',
+            hint=f"fix them in the SKU: inputs: {{{free}: [...]}} beside the model's name",
+            kind=Kind.INPUT,
+            where=str(model),
+        )
+    seed = zlib.crc32(name.encode())
+    return tuple(
+        Sample(name=f"random numbers {number + 1}", inputs=random_inputs([seed, number], types, shapes, model))
+        for number in range(_RANDOM_SAMPLES)
+    )
 
 
 def random_sample(inputs: Sequence[Value], *, where: Path) -> Sample:
@@ -70,11 +63,9 @@ def random_sample(inputs: Sequence[Value], *, where: Path) -> Sample:
     Raises:
         ArmletError: another dimension is free, or a type is one that no random numbers are made for.
     """
-    numpy, helper = library("numpy"), library("onnx.helper")
-    generator = numpy.random.default_rng(0)
-    made = {}
+    types, shapes = {}, {}
     for value in inputs:
-        shape = tuple(1 if at == 0 and size is None else size for at, size in enumerate(value.shape or ()))
+        shape = with_one(value.shape or ())
         if value.shape is None or None in shape:
             raise ArmletError(
                 f'the input "{value.name}" has free dimensions, so it cannot be run',
@@ -82,9 +73,18 @@ def random_sample(inputs: Sequence[Value], *, where: Path) -> Sample:
                 kind=Kind.INPUT,
                 where=str(where),
             )
-        dtype = helper.tensor_dtype_to_np_dtype(value.element)
-        made[value.name] = random_numbers(generator, shape, dtype, value.name, where)
-    return Sample(name="random numbers", inputs=made)
+        types[value.name], shapes[value.name] = library("onnx.helper").tensor_dtype_to_np_dtype(value.element), shape
+    return Sample(name="random numbers", inputs=random_inputs(0, types, shapes, where))
+
+
+def random_inputs(seed: Any, types: Mapping[str, Any], shapes: Mapping[str, Any], model: Path) -> dict[str, Any]:
+    """An array for each input, in their order; equal seeds give equal numbers.
+
+    Raises:
+        ArmletError: as :func:`random_numbers`.
+    """
+    generator = library("numpy").random.default_rng(seed)
+    return {name: random_numbers(generator, shapes[name], dtype, name, model) for name, dtype in types.items()}
 
 
 def random_numbers(generator: Any, shape: Any, dtype: Any, name: str, model: Path) -> Any:

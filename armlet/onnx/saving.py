@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import glob
+import re
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +15,11 @@ from armlet.onnx.record import record_path, write_record
 from armlet.spec.model_record import ModelRecord
 
 MEGABYTE = 1_000_000
+_HASHED = r"\.[0-9a-f]{8}\.data"
 _WORTH_MOVING = 1024
 """Bytes. Smaller constants stay in the model."""
-_ALIGNED = 64
+_PAGE = 4096
+"""Bytes. On pages of their own, the kernel can map them in place."""
 
 
 def split(model: Any, out: Path, threshold: int) -> dict[str, bytes]:
@@ -35,7 +40,7 @@ def split(model: Any, out: Path, threshold: int) -> dict[str, bytes]:
             tensor.CopyFrom(helper.from_array(helper.to_array(tensor), tensor.name))
         if len(tensor.raw_data) < _WORTH_MOVING:
             continue
-        parts.extend(bytes(-len(parts) % _ALIGNED))
+        parts.extend(bytes(-len(parts) % _PAGE))
         moved.append((tensor, len(parts)))
         parts.extend(tensor.raw_data)
     data = bytes(parts)
@@ -60,7 +65,6 @@ def save(out: Path, data: bytes, beside: dict[str, bytes], record: ModelRecord) 
     """
     files = {out.with_name(name): content for name, content in beside.items()}
     new = [path for path in (*files, out, record_path(out)) if not path.exists()]
-    old = {path for path in out.parent.glob(f"{out.name}.*.data") if path not in files}
     try:
         for path, content in files.items():
             write_whole(path, content)
@@ -72,6 +76,12 @@ def save(out: Path, data: bytes, beside: dict[str, bytes], record: ModelRecord) 
         for path in new:
             path.unlink(missing_ok=True)
         raise
-    for path in old:
-        path.unlink(missing_ok=True)
+    drop_old_data(out, beside)
     return written
+
+
+def drop_old_data(out: Path, beside: Collection[str]) -> None:
+    """Removes what earlier models of the name ``out`` had in files of their own; ``beside`` has the names that stay."""
+    for path in out.parent.glob(f"{glob.escape(out.name)}.*.data"):
+        if path.name not in beside and re.fullmatch(_HASHED, path.name.removeprefix(out.name)):
+            path.unlink(missing_ok=True)

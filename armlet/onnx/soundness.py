@@ -29,6 +29,14 @@ _WEIGHTED = frozenset(
 """Whose constants are weights. Elsewhere infinity has its uses: masks, limits of a Clip."""
 _CHECK = "give a file that onnx.checker.check_model accepts"
 _AGAIN = "export the model again"
+_UNKNOWN = ("ONNX Runtime does not know", f"export it with operators of {', '.join(sorted(DOMAINS))} alone")
+_NOT_TAKEN = {
+    "com.microsoft.nchwc": (
+        "ONNX Runtime's optimisers make on x86: it has no kernels for ARM",
+        "give the model as it was exported, not one that ONNX Runtime has optimised",
+    )
+}
+"""Domain -> what is wrong with it, and what mends that."""
 
 
 def demand_sound(model: Any, path: Path) -> None:
@@ -135,8 +143,8 @@ def _demand_known_domains(model: Any) -> None:
                 raise _Unsound(f"uses {node.op_type} of {domain}, and does not say which opset of it")
             if domain not in DOMAINS and (node.domain, node.op_type) not in own:
                 raise _Unsound(
-                    f"uses {node.op_type} of the domain {domain}, which ONNX Runtime does not know",
-                    f"export it with operators of {', '.join(sorted(DOMAINS))} alone",
+                    f"uses {node.op_type} of the domain {domain}, which {_NOT_TAKEN.get(domain, _UNKNOWN)[0]}",
+                    _NOT_TAKEN.get(domain, _UNKNOWN)[1],
                 )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import tempfile
 from collections.abc import Iterator, Mapping
@@ -15,6 +14,7 @@ from armlet_runtime.payload_manifest import MANIFEST, SIGNATURE, created_at
 from armlet_runtime.signature import Key
 
 from armlet.errors import host_error
+from armlet.files import whole_file
 from armlet.payload.refused import told
 
 Content = Mapping[str, bytes | Path]
@@ -57,31 +57,6 @@ def unpack(archive: Path, folder: Path, *, key: Key | None, limit: int) -> None:
     """
     with told(archive), fresh_folder(folder) as fresh, archive.open("rb") as stream:
         payload.verify_archive(stream, None if key is None else (key,), limit=limit, into=fresh)
-
-
-@contextmanager
-def whole_file(target: Path) -> Iterator[BinaryIO]:
-    """Yields a file to write and read, that takes the place of ``target`` when the block ends without an exception.
-
-    Raises:
-        ArmletError: (HOST) the disk is full or not writable.
-    """
-    try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        descriptor, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}-", suffix=".part")
-        part = Path(name)
-        try:
-            with os.fdopen(descriptor, "w+b") as stream:
-                yield stream
-                stream.flush()
-                os.fsync(stream.fileno())
-            part.chmod(0o644)
-            part.replace(target)
-        except BaseException:
-            part.unlink(missing_ok=True)
-            raise
-    except OSError as error:
-        raise host_error(error, target) from error
 
 
 @contextmanager

@@ -6,17 +6,16 @@ import os
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
 
 from armlet_runtime.payload_manifest import created_at, created_text
 from armlet_runtime.refusal import PayloadError
 
 from armlet import digest
 from armlet.errors import ArmletError, Kind
-from armlet.onnx.libraries import library
+from armlet.onnx.model_files import external, parsed, whole
 from armlet.onnx.ortfile import is_ort_format
-from armlet.onnx.reading import nodes
 from armlet.onnx.record import read_record
+from armlet.onnx.soundness import tensors
 from armlet.spec.model_record import ModelRecord
 
 _EPOCH = "SOURCE_DATE_EPOCH"
@@ -70,15 +69,10 @@ def external_files(model: Path) -> tuple[str, ...]:
     Raises:
         ArmletError: (INPUT) it is no ONNX model, or a file is missing or is reached through a link.
     """
-    onnx = library("onnx")
-    with model.open("rb") as stream:
-        if is_ort_format(stream.read(8)):
-            return ()
-    try:
-        parsed = onnx.load(str(model), load_external_data=False)
-    except Exception as error:  # protobuf's own exceptions differ by version and back end.
-        raise _input(model, "is no ONNX model", "give a file that onnx.checker.check_model accepts") from error
-    places = sorted({place for tensor in _tensors(parsed.graph) for place in _location(tensor)})
+    data = whole(model)
+    if is_ort_format(data):
+        return ()
+    places = sorted(external(tensors(parsed(data, model))))
     for place in places:
         path = model.parent / place
         is_below = not Path(place).is_absolute() and path.resolve() == model.parent.resolve() / place
@@ -86,20 +80,6 @@ def external_files(model: Path) -> tuple[str, ...]:
             hint = "copy the data files beside the model, as it names them"
             raise _input(model, f"its data file {place} is missing, or is elsewhere", hint)
     return tuple(places)
-
-
-def _tensors(graph: Any) -> Iterator[Any]:
-    yield from graph.initializer
-    for node in nodes(graph):
-        for attribute in node.attribute:
-            yield from (attribute.t, *attribute.tensors)
-            for inner in (attribute.g, *attribute.graphs):
-                yield from inner.initializer
-
-
-def _location(tensor: Any) -> Iterator[str]:
-    if tensor.data_location == library("onnx").TensorProto.EXTERNAL:
-        yield from (entry.value for entry in tensor.external_data if entry.key == "location")
 
 
 def time_of(chosen: str, record: ModelRecord | None, environment: Mapping[str, str] = os.environ) -> str:

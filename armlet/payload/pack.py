@@ -20,6 +20,7 @@ from armlet.onnx.reference import reference_outputs
 from armlet.onnx.requires import Requirements, requires
 from armlet.onnx.sample_files import load_samples
 from armlet.onnx.samples import Sample
+from armlet.onnx.tolerances import is_int8
 from armlet.payload import golden
 from armlet.payload.archive import Content
 from armlet.payload.deliver import Packing
@@ -102,9 +103,7 @@ _SOURCE = "it is the model of floats, and must take the samples as they are: is 
 
 def _is_quantised(needs: Requirements, record: ModelRecord | None) -> bool:
     operators = {name for table in needs.operators.values() for name in table}
-    return bool(record and record.quantization) or any(
-        "QuantizeLinear" in name or "QLinear" in name for name in operators
-    )
+    return bool(record and record.quantization) or is_int8(operators)
 
 
 def _tolerance(wish: Wish, usual: golden.Tolerance) -> golden.Tolerance:

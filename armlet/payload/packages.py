@@ -11,7 +11,7 @@ from typing import Literal
 
 from armlet.errors import ArmletError, Kind
 from armlet.events import Sink, silent
-from armlet.payload.archive import whole_file
+from armlet.files import whole_file
 from armlet.process import Command, HostRunner, Runner, checked
 from armlet.scratch import scratch
 from armlet.spec.payload import PayloadManifest

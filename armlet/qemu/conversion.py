@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime, timezone
 from pathlib import Path
-from typing import Any
 
 from armlet import digest
 from armlet.config import Resolved, resolve
@@ -15,23 +13,22 @@ from armlet.events import Note, Sink, silent
 from armlet.files import write_whole
 from armlet.onnx.convert import Converted
 from armlet.onnx.fit import Taker, fit
-from armlet.onnx.libraries import library
-from armlet.onnx.reading import Shapes, input_shapes, nodes, read
-from armlet.onnx.record import read_record, record_path, write_record
+from armlet.onnx.reading import Shapes, input_shapes, nodes, read, with_one
+from armlet.onnx.record import begun, record_path, write_record
 from armlet.onnx.reference import reference_outputs
-from armlet.onnx.sample_files import demand_fit, load_samples
+from armlet.onnx.sample_files import samples_of
 from armlet.onnx.samples import Sample, samples_for
+from armlet.onnx.saving import drop_old_data
+from armlet.onnx.tolerances import FLOATS, INT8, is_int8
 from armlet.paths import Paths
 from armlet.process import Runner
 from armlet.qemu.checks import fallback
 from armlet.qemu.place import place_of
 from armlet.qemu.report import STALE
 from armlet.qemu.runtime import Runtime, find_runtime
-from armlet.qemu.trial import INT8_TOLERANCE, TOLERANCE, Trial, Wanted, attempt
+from armlet.qemu.trial import Trial, Wanted, attempt
 from armlet.scratch import scratch, sweep
-from armlet.spec.model_record import Conversion, ModelRecord, SourceModel
-
-_INT8 = frozenset({"QuantizeLinear", "DynamicQuantizeLinear", "ConvInteger", "MatMulInteger"})
+from armlet.spec.model_record import Conversion, ModelRecord
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,7 +81,7 @@ def convert_for(
     sweep()
     with scratch("convert") as folder:
         made = fit(model, folder / target.name, taker, shapes=shapes, emit=emit)
-        record = read_record(model)
+        record = begun(model)
         trial = None
         if load_test and runtime is not None:
             tried = _samples(model, shapes or {}, samples, emit)
@@ -100,11 +97,9 @@ def convert_for(
         level=None if made.level is None else made.level.name,
         inputs={name: tuple(shape) for name, shape in (shapes or {}).items()},
         loaded=trial is not None,
-        input_sha256=digest.of_file(model),
+        input_sha256=record.sha256,
     )
-    return Fitted(
-        sku=sku, converted=kept, record=write_record(target, _recorded(record, model, kept, done)), trial=trial
-    )
+    return Fitted(sku=sku, converted=kept, record=write_record(target, _recorded(record, kept, done)), trial=trial)
 
 
 def _runtime(paths: Paths, sku: str, *, load_test: bool) -> Runtime | None:
@@ -135,22 +130,16 @@ def _target(model: Path, out: Path | None, taker: Taker) -> Path:
 
 
 def _samples(model: Path, shapes: Shapes, folder: Path | None, emit: Sink) -> tuple[Sample, ...]:
-    source = read(model, shapes=shapes)
-    known = input_shapes(source)
     if folder is not None:
-        dtype_of = library("onnx.helper").tensor_dtype_to_np_dtype
-        types = {value.name: dtype_of(value.type.tensor_type.elem_type) for value in source.graph.input}
-        samples = load_samples(folder)
-        demand_fit(samples, {name: (types[name], shape) for name, shape in known.items()})
-        return samples
+        return samples_of(folder, model, shapes)
+    known = input_shapes(read(model, shapes=shapes))
     return samples_for(model.stem, model, _for_random_numbers(known, model, emit) | dict(shapes))
 
 
 def _for_random_numbers(known: Mapping[str, Sequence[int | None]], model: Path, emit: Sink) -> dict[str, Sequence[int]]:
-    """Shapes of inputs to try it on: a free first dimension is the batch, of which one is enough."""
     chosen: dict[str, Sequence[int]] = {}
     for name, shape in known.items():
-        one = [1 if size is None and place == 0 else size for place, size in enumerate(shape)]
+        one = with_one(shape)
         if None in one:
             shown = ",".join("?" if size is None else str(size) for size in one)
             raise ArmletError(
@@ -193,17 +182,13 @@ def _tried(
     )
 
 
-def _wanted(model: Path, samples: Sequence[Sample], record: ModelRecord | None, tolerance: float | None) -> Wanted:
-    int8 = _is_int8(read(model))
+def _wanted(model: Path, samples: Sequence[Sample], record: ModelRecord, tolerance: float | None) -> Wanted:
+    int8 = is_int8(node.op_type for node in nodes(read(model).graph))
     if tolerance is None:
         # A model that is off by so much between two ways to run it on one machine is no nearer on another.
-        stated = record.parity.tolerance if record and record.parity else TOLERANCE
-        tolerance = max(stated, INT8_TOLERANCE if int8 else TOLERANCE)
+        stated = record.parity.tolerance if record.parity else FLOATS
+        tolerance = max(stated, INT8 if int8 else FLOATS)
     return Wanted(outputs=reference_outputs(model, samples, as_written=int8), tolerance=tolerance)
-
-
-def _is_int8(model: Any) -> bool:
-    return any(node.op_type in _INT8 or node.op_type.startswith("QLinear") for node in nodes(model.graph))
 
 
 def _judge(trial: Trial, taker: Taker, model: Path, name: str) -> None:
@@ -240,30 +225,25 @@ def _with_fallback(made: Converted, trial: Trial, taker: Taker, emit: Sink) -> C
 
 
 def _kept(made: Converted, target: Path) -> Converted:
-    """Puts what passed in its place. An older model goes first where it would find another one's data beside it."""
+    """Puts what passed in its place."""
     beside = None
     if made.data is not None:
         beside = target.with_name(made.data.name)
-        target.unlink(missing_ok=True)
         write_whole(beside, made.data.read_bytes())
     # Until the new record is written there is none, rather than one of another model.
     record_path(target).unlink(missing_ok=True)
     write_whole(target, made.path.read_bytes())
+    drop_old_data(target, () if beside is None else (beside.name,))
     return replace(made, path=target, data=beside)
 
 
-def _recorded(record: ModelRecord | None, model: Path, kept: Converted, conversion: Conversion) -> ModelRecord:
-    """The model's record, carried on; a model without one begins here."""
-    known = record or ModelRecord(
-        model=model.name,
-        sha256=conversion.input_sha256,
-        created=datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
-        source=SourceModel(kind="onnx", name=model.name, sha256=conversion.input_sha256, tools={}),
-    )
+def _recorded(known: ModelRecord, kept: Converted, conversion: Conversion) -> ModelRecord:
+    """The model's record, carried on."""
     return known.model_copy(
         update={
             "model": kept.path.name,
             "sha256": kept.sha256,
+            "external": {} if kept.data is None else {kept.data.name: digest.of_file(kept.data)},
             "conversion": conversion,
             "warnings": tuple(dict.fromkeys((*known.warnings, *kept.concerns))),
         }

@@ -14,10 +14,12 @@ from armlet.onnx.reading import Shapes
 from armlet.onnx.samples import Sample, random_sample
 from armlet.paths import Paths
 from armlet.process import Runner
-from armlet.qemu.observe import Observed, observe, place_of
+from armlet.qemu.observe import Observed, observe
+from armlet.qemu.place import place_of
 from armlet.qemu.runtime import find_runtime
+from armlet.qemu.trial import Place
 from armlet.qemu.verify import compared
-from armlet.scratch import scratch
+from armlet.scratch import scratch, sweep
 
 
 def inspect(
@@ -36,15 +38,15 @@ def inspect(
         ArmletError: (INPUT) the SKU is wrong or not built, the model cannot be read or converted, or a free dimension
             keeps it from being run; (HOST) no emulator; (TARGET) the target's program does not run at all.
     """
-    resolve(paths, sku)
-    manifest = find_runtime(paths, sku).manifest
+    resolved, runtime = resolve(paths, sku), find_runtime(paths, sku)
+    manifest = runtime.manifest
     found = placed(model, manifest, paths.root, shapes=shapes)
     observed: Observed | None = None
     result: Comparison | None = None
     if verify:
         sample = random_sample(found.graph.fed(), where=model)
         emit(Note(text=f"running {model.name} on {sku}"))
-        observed = _run(paths, sku, found, sample, emit, runner)
+        observed = _run(place_of(paths, resolved, runtime, emit, runner), found, sample, emit, runner)
         result = compared(found, observed, flavor=manifest.flavor)
     return inspection(
         found,
@@ -77,8 +79,8 @@ def demand(found: Inspection) -> None:
     )
 
 
-def _run(paths: Paths, sku: str, found: Placed, sample: Sample, emit: Sink, runner: Runner | None) -> Observed:
-    place = place_of(paths, sku, emit, runner)
+def _run(place: Place, found: Placed, sample: Sample, emit: Sink, runner: Runner | None) -> Observed:
+    sweep()
     with scratch("inspect") as folder:
         file = folder / f"model{found.extension}"
         file.write_bytes(found.model)

@@ -8,17 +8,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from armlet.config import resolve
 from armlet.errors import ArmletError, Kind
 from armlet.events import Sink, silent
 from armlet.onnx.samples import Sample
-from armlet.paths import Paths
 from armlet.process import Runner
-from armlet.qemu.rootfs import make
-from armlet.qemu.run import Target, demand_model, run_python
-from armlet.qemu.runtime import find_runtime
-from armlet.qemu.trial import ON_TARGET, Place, input_rows
-from armlet.scratch import scratch, sweep
+from armlet.qemu.run import run_python
+from armlet.qemu.trial import ON_TARGET, Place, job_row
+from armlet.scratch import scratch
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,26 +37,6 @@ class Observed:
     refused: str = ""
 
 
-def place_of(paths: Paths, sku: str, emit: Sink = silent, runner: Runner | None = None) -> Place:
-    """The SKU's runtime on its core.
-
-    Raises:
-        ArmletError: (INPUT) nothing is built; (HOST) no emulator, or no root file system.
-    """
-    resolved = resolve(paths, sku)
-    runtime = find_runtime(paths, sku)
-    sweep()
-    demand_model(resolved.cpu, runner)
-    suite = resolved.toolchain.base.suite
-    rootfs = make(paths, suite=suite, architecture=resolved.toolchain.debian_arch, emit=emit, runner=runner)
-    return Place(
-        target=Target(rootfs=rootfs, cpu=resolved.cpu),
-        library=runtime.library,
-        device=paths.root / "device",
-        providers=runtime.manifest.providers,
-    )
-
-
 def observe(
     place: Place, models: Mapping[Path, Sample], *, emit: Sink = silent, runner: Runner | None = None
 ) -> dict[Path, Observed]:
@@ -71,7 +47,7 @@ def observe(
     """
     found: dict[Path, Observed] = {}
     with scratch("observe") as folder:
-        rows = [_job(folder, place, model, sample) for model, sample in models.items()]
+        rows = [job_row(folder, place, model, [sample]) for model, sample in models.items()]
         left = list(models)
         while left:
             started = len(models) - len(left)
@@ -109,16 +85,6 @@ def _run(
             f"the target's program did nothing{told}", hint="./inv qemu.smoke tells more", kind=Kind.TARGET
         )
     return lines, ended
-
-
-def _job(folder: Path, place: Place, model: Path, sample: Sample) -> dict[str, Any]:
-    return {
-        "library": str(place.library),
-        "model": str(model),
-        "providers": place.providers,
-        "runs": 0,
-        "samples": [{"name": sample.name, "inputs": input_rows(folder, model.stem, sample)}],
-    }
 
 
 def _observed(line: dict[str, Any]) -> Observed:

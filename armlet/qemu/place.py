@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from armlet.config import Resolved
-from armlet.events import Sink
+from armlet.events import Sink, silent
 from armlet.paths import Paths
 from armlet.process import Runner
 from armlet.qemu.rootfs import make
@@ -12,7 +12,9 @@ from armlet.qemu.runtime import Runtime
 from armlet.qemu.trial import Place
 
 
-def place_of(paths: Paths, resolved: Resolved, runtime: Runtime, emit: Sink, runner: Runner | None = None) -> Place:
+def place_of(
+    paths: Paths, resolved: Resolved, runtime: Runtime, emit: Sink = silent, runner: Runner | None = None
+) -> Place:
     """The place of a SKU's built runtime; its root file system is made where there is none.
 
     Raises:

@@ -18,6 +18,7 @@ from armlet.onnx.probes import CLIP_OPERATORS, clip_without_minimum
 from armlet.onnx.reading import Limits, Shapes
 from armlet.onnx.reference import reference_outputs
 from armlet.onnx.samples import Sample, samples_for
+from armlet.onnx.tolerances import INT8
 from armlet.onnx.versions import Version, versions
 from armlet.paths import Paths
 from armlet.process import Runner
@@ -26,7 +27,7 @@ from armlet.qemu.checks import Check, check_trial, check_wrong_conversion
 from armlet.qemu.place import place_of
 from armlet.qemu.report import STALE, SmokeReport
 from armlet.qemu.runtime import find_runtime, unpack
-from armlet.qemu.trial import INT8_TOLERANCE, LATENCY_RUNS, Place, Trial, Wanted, attempt
+from armlet.qemu.trial import LATENCY_RUNS, Place, Trial, Wanted, attempt
 from armlet.registrations import ONNX_DOMAIN
 from armlet.scratch import scratch, sweep
 from armlet.spec.runtime import RuntimeManifest
@@ -75,7 +76,10 @@ def smoke(
         for model in models:
             converted = bench.convert(model)
             # Before it runs: where the target's program crashes, this is what to run by hand.
-            write_whole(paths.dist(sku) / MODELS / f"{model.name}{converted.path.suffix}", converted.path.read_bytes())
+            kept = paths.dist(sku) / MODELS
+            if converted.data is not None:
+                write_whole(kept / converted.data.name, converted.data.read_bytes())
+            write_whole(kept / f"{model.name}{converted.path.suffix}", converted.path.read_bytes())
             tried += bench.model(model, converted)
         if models and runtime.manifest.flavor == "minimal" and runtime.manifest.providers[0] != "cpu":
             tried += bench.wrong_conversion(models[0])
@@ -123,7 +127,7 @@ class _Bench:
         if model.quantised:
             wanted = Wanted(
                 outputs=reference_outputs(model.path, samples, as_written=True),
-                tolerance=INT8_TOLERANCE,
+                tolerance=INT8,
                 floats=reference_outputs(model.of, samples),
             )
         for with_numpy in (True, False):

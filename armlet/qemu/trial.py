@@ -14,6 +14,7 @@ from armlet.events import Sink, silent
 from armlet.onnx.libraries import library as python_library
 from armlet.onnx.quantise import signal_to_error
 from armlet.onnx.samples import Sample
+from armlet.onnx.tolerances import FLOATS, apart
 from armlet.process import Runner
 from armlet.qemu.run import Target, run_python
 from armlet.scratch import demand_room, scratch
@@ -22,12 +23,6 @@ _REFUSED = 6
 """What the target's script ends with where ONNX Runtime refuses or fails; its report then says why."""
 ON_TARGET = Path(__file__).parent / "on_target"
 """Modules that run there, and are no part of the device package."""
-TOLERANCE = 1e-4
-"""Largest difference from the reference of a model of floats: absolute below 1, relative above."""
-INT8_TOLERANCE = 0.05
-"""The same of an int8 model, from what its QDQ nodes say. Kernels round each layer's result to one of 256 steps, and
-may do so the other way where it lies in the middle. Of ``text-direction`` one step of a score moves the probability of
-an undecided sample by 0.025, and there are two scores."""
 LATENCY_RUNS = 3
 """Per sample: enough to see the order of magnitude, which is all that an emulator can tell."""
 
@@ -79,7 +74,7 @@ class Trial:
     with_numpy: bool
     wheel: bool = False
     """Through upstream's Python package; else through the device package."""
-    tolerance: float = TOLERANCE
+    tolerance: float = FLOATS
     """What ``Answer.difference`` may be."""
     near_float_db: float | None = None
     """Decibels by which the outputs stand above their difference from the model of floats; None for a model of floats.
@@ -123,7 +118,7 @@ class Wanted:
     """What a model should yield: per sample the outputs as NumPy arrays."""
 
     outputs: Sequence[Sequence[Any]]
-    tolerance: float = TOLERANCE
+    tolerance: float = FLOATS
     floats: Sequence[Sequence[Any]] | None = None
     """Those of the model of floats, where this one is its int8 version."""
 
@@ -151,7 +146,9 @@ def attempt(
         ArmletError: (TARGET) the program ended with a signal, or without a report; (HOST) the temporary folder is full.
     """
     with scratch("smoke") as folder:
-        job = _write_job(folder, place, model, samples, runs, wheel=wheel is not None)
+        job = folder / "job.json"
+        api = "upstream" if wheel else ""
+        job.write_text(json.dumps(job_row(folder, place, model, samples, runs=runs, api=api)), encoding="utf-8")
         out = folder / "report.json"
         done = run_python(
             place.target,
@@ -189,25 +186,25 @@ def attempt(
     return replace(_trial(report, name, conversion, samples, wanted), wheel=wheel is not None)
 
 
-def _write_job(folder: Path, place: Place, model: Path, samples: Sequence[Sample], runs: int, *, wheel: bool) -> Path:
-    rows = []
-    for number, sample in enumerate(samples):
-        rows.append({"name": sample.name, "inputs": input_rows(folder, str(number), sample)})
-    job = {
+def job_row(
+    folder: Path, place: Place, model: Path, samples: Sequence[Sample], *, runs: int = 0, api: str = ""
+) -> dict[str, Any]:
+    """What :mod:`armlet_runtime.smoke` is asked for; the samples' elements go into files in ``folder``."""
+    rows = [
+        {"name": sample.name, "inputs": _input_rows(folder, f"{model.stem}-{number}", sample)}
+        for number, sample in enumerate(samples)
+    ]
+    return {
         "library": str(place.library),
-        **({"api": "upstream"} if wheel else {}),
+        **({"api": api} if api else {}),
         "model": str(model),
         "providers": place.providers,
         "runs": runs,
         "samples": rows,
     }
-    path = folder / "job.json"
-    path.write_text(json.dumps(job), encoding="utf-8")
-    return path
 
 
-def input_rows(folder: Path, prefix: str, sample: Sample) -> list[dict[str, Any]]:
-    """A sample's inputs as the target's job names them, their elements in files that start with ``prefix``."""
+def _input_rows(folder: Path, prefix: str, sample: Sample) -> list[dict[str, Any]]:
     rows: list[dict[str, Any]] = []
     for name, array in sample.inputs.items():
         file = f"{prefix}-{len(rows)}.bin"
@@ -279,16 +276,9 @@ def _is_label(first: Any) -> bool:
 
 
 def _difference(got: Any, wanted: Any) -> float:
-    numpy = python_library("numpy")
-    if got.shape == wanted.shape and wanted.dtype.kind in "OUS":
-        return 0.0 if (got == wanted).all() else float("inf")
-    if got.shape != wanted.shape or (numpy.isnan(got) != numpy.isnan(wanted)).any():
+    if got.shape != wanted.shape:
         return float("inf")
-    exact = wanted.astype(numpy.float64)
-    with numpy.errstate(invalid="ignore"):  # Equal infinities are equal, although their difference is none.
-        apart = numpy.abs(got.astype(numpy.float64) - exact) / numpy.fmax(1, numpy.abs(exact))
-    apart = numpy.where(got == wanted, 0.0, apart)
-    return float(numpy.nanmax(apart, initial=0.0))
+    return float(apart(got, wanted).max(initial=0.0))
 
 
 def _without_report(code: int, tail: tuple[str, ...]) -> ArmletError:

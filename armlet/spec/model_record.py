@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import Field, StringConstraints
 
 from armlet.spec.base import Line, Name, Sha256, Spec, Version
 from armlet.spec.sku import ElementType, Provider
 
+Sentences = Annotated[str, StringConstraints(pattern=r"^[^\x00-\x1f\x7f]+$", max_length=1000)]
+"""One line, with room for what mends it."""
 SourceKind = Literal["onnx", "torch", "torchscript", "pt2", "keras", "savedmodel", "sklearn"]
 
 
@@ -102,4 +104,4 @@ class ModelRecord(Spec):
     preprocessing: Preprocessing = Preprocessing()
     quantization: Quantization | None = None
     conversion: Conversion | None = None
-    warnings: tuple[Line, ...] = ()
+    warnings: tuple[Sentences, ...] = ()

@@ -55,7 +55,7 @@ def missing_types(runtime: Documents, payload: Documents) -> Iterator[Finding]:
                 continue
             told = [kernel for kernel in kernels if kernel is not None]
             for node in nodes:
-                if node is not None and not any(_serves(kernel, node) for kernel in told):
+                if node is not None and not any(serves(kernel, node) for kernel in told):
                     sku, names = shown(runtime["sku"]), {name for kernel in told for name in kernel}
                     asked = _as_text({name: types for name, types in node.items() if name in names})
                     has = " or ".join(map(_as_text, told[:_EXAMPLES])) or "no types at all"
@@ -116,7 +116,7 @@ def _by_version(kernels: Sequence[Mapping[str, Any]]) -> dict[int, list[Takes | 
     return found
 
 
-def _serves(kernel: Takes, node: Takes) -> bool:
+def serves(kernel: Takes, node: Takes) -> bool:
     """Whether a kernel takes a node: constraints that the node has nothing for do not count."""
     return all(name not in node or {*node[name]} <= {*types} for name, types in kernel.items())
 

@@ -11,6 +11,7 @@ from typing import Any, Callable, Iterable, Iterator, Mapping, NamedTuple, Tuple
 
 from ._contract_fields import FIELDS, SCHEMA, Field, is_count, shown, version_key
 from ._contract_operators import missing_operators, missing_types, missing_versions, untold_types
+from ._contract_operators import serves as serves
 
 PROBLEM, WARNING = "problem", "warning"
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import json
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -10,6 +11,7 @@ from armlet_runtime.contract import check
 
 from armlet import kernels
 from armlet.registrations import Registration, kernel_types
+from armlet.spec.runtime import RuntimeManifest
 from tests.conftest import ROOT
 
 TYPES = kernel_types((ROOT / "recipes/operators/onnxruntime-1.21.0.types.json").read_text(encoding="utf-8"))
@@ -57,6 +59,22 @@ def fake_runtime(**changes: Any) -> dict[str, Any]:
         "element_types": ["float", "int8", "int64"],
     }
     return {**runtime, **changes}
+
+
+_REST = {
+    "build_id": "1" * 64,
+    "target": {"triple": "t", "arch": "aarch64", "float_abi": "aapcs64", "isa": "armv8-a", "cpu": "cortex-a72"},
+    "requires": {"glibc": "2.36", "glibcxx": None, "kernel": "5.15"},
+    "files": [],
+    "source_set": {"name": "s", "sha256": "0" * 64},
+    "toolchain": {"name": "t", "image": "sha256:0", "compiler": "gcc"},
+}
+
+
+def fake_manifest(**changes: Any) -> RuntimeManifest:
+    """A whole runtime.json, for every operator and type unless the changes say otherwise."""
+    fields = {**fake_runtime(operators=None, element_types=None), **_REST, **changes}
+    return RuntimeManifest.model_validate_json(json.dumps(fields))
 
 
 def fake_payload(**changes: Any) -> dict[str, Any]:

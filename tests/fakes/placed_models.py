@@ -51,4 +51,4 @@ def seen(model: Any, *, alone: bool = True) -> Graph:
 def placements(graph: Graph, *providers: str) -> list[Placement]:
     chain = providers or ("xnnpack", "cpu")
     tables = {name: load(ROOT, SOURCE_SET, name) for name in chain if name != "cpu"}
-    return predict(graph, chain, tables, lambda _node, _graph: True)
+    return predict(graph, chain, tables, lambda _node: True)

@@ -17,7 +17,8 @@ from armlet.onnx.placing import Placed, placed
 from armlet.onnx.samples import Sample
 from armlet.paths import Paths
 from armlet.qemu.inspected import demand, inspect
-from armlet.qemu.observe import observe, place_of
+from armlet.qemu.observe import observe
+from armlet.qemu.place import place_of
 from armlet.qemu.runtime import find_runtime
 from armlet.qemu.verify import compared
 from tests.fakes.coverage_models import made_at_random
@@ -58,7 +59,8 @@ def test_the_skus_own_model_runs_as_predicted(paths: Paths, sku: str) -> None:
 @pytest.mark.timeout(5400)
 def test_models_made_at_random_run_as_predicted(paths: Paths, sku: str, tmp_path: Path) -> None:
     pipeline.build(paths, sku, silent)
-    manifest = find_runtime(paths, sku).manifest
+    runtime = find_runtime(paths, sku)
+    manifest = runtime.manifest
     jobs: dict[Path, Sample] = {}
     predictions: dict[Path, Placed] = {}
     for model, sample in made_at_random(MODELS, SEED, tmp_path):
@@ -70,7 +72,7 @@ def test_models_made_at_random_run_as_predicted(paths: Paths, sku: str, tmp_path
         shipped.write_bytes(found.model)
         jobs[shipped], predictions[shipped] = sample, found
     assert len(jobs) > MODELS * 0.95
-    ran = observe(place_of(paths, sku), jobs)
+    ran = observe(place_of(paths, resolve(paths, sku), runtime), jobs)
     wrong: dict[str, list[Disagreement]] = {}
     providers: Counter[str] = Counter()
     for file, found in predictions.items():

@@ -18,8 +18,8 @@ from armlet.onnx.convert import convert
 from armlet.onnx.int8_probes import INT8_PROBES, exact_outputs
 from armlet.onnx.samples import Sample, samples_for
 from armlet.paths import Paths
-from armlet.qemu.rootfs import make
-from armlet.qemu.run import Target, run_python
+from armlet.qemu.place import place_of
+from armlet.qemu.run import run_python
 from armlet.qemu.runtime import find_runtime
 from armlet.qemu.trial import Place, Wanted, attempt
 from armlet.spec.cpu import CPUS
@@ -28,23 +28,20 @@ from tests.smoked import REAL
 pytestmark = REAL
 
 
-def place_of(root: Path, sku: str) -> Place:
+def built(root: Path, sku: str) -> Place:
     paths = Paths.of(root)
     pipeline.build(paths, sku, silent)
-    resolved, runtime = resolve(paths, sku), find_runtime(paths, sku)
-    rootfs = make(paths, suite=resolved.toolchain.base.suite, architecture=resolved.toolchain.debian_arch)
-    target = Target(rootfs=rootfs, cpu=resolved.cpu)
-    return Place(target=target, library=runtime.library, device=root / "device", providers=runtime.manifest.providers)
+    return place_of(paths, resolve(paths, sku), find_runtime(paths, sku))
 
 
 @pytest.fixture(scope="module")
 def a53(root: Path) -> Place:
-    return place_of(root, "demo-a53")
+    return built(root, "demo-a53")
 
 
 @pytest.fixture(scope="module", params=["demo-a53", "demo-a7"])
 def any_place(root: Path, request: pytest.FixtureRequest) -> Place:
-    return place_of(root, request.param)
+    return built(root, request.param)
 
 
 def on(place: Place, cpu: str) -> Place:

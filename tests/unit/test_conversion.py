@@ -18,12 +18,13 @@ from armlet.errors import ArmletError, Kind
 from armlet.events import Event, Note
 from armlet.onnx.record import read_record, record_path, write_record
 from armlet.onnx.samples import Sample
+from armlet.onnx.tolerances import FLOATS, INT8
 from armlet.paths import Paths
 from armlet.qemu import conversion as module
 from armlet.qemu.conversion import convert_for
 from armlet.qemu.run import Target
 from armlet.qemu.runtime import Runtime
-from armlet.qemu.trial import INT8_TOLERANCE, TOLERANCE, Answer, Node, Place, Trial
+from armlet.qemu.trial import Answer, Node, Place, Trial
 from armlet.spec.cpu import CPUS
 from armlet.spec.model_record import ModelRecord, Parity, SourceModel
 from tests.fakes.recipes import FakeProject
@@ -79,8 +80,8 @@ def model(tmp_path: Path) -> Path:
     return conv(tmp_path / "model.onnx")
 
 
-def conv(path: Path, *, shape: tuple[Any, ...] = ("n", 3, "h", "w"), op: str = "Relu") -> Path:
-    weights = numpy.linspace(-1, 1, 4 * 3 * 3 * 3, dtype=numpy.float32).reshape(4, 3, 3, 3)
+def conv(path: Path, *, shape: tuple[Any, ...] = ("n", 3, "h", "w"), op: str = "Relu", filters: int = 4) -> Path:
+    weights = numpy.linspace(-1, 1, filters * 3 * 3 * 3, dtype=numpy.float32).reshape(filters, 3, 3, 3)
     graph = helper.make_graph(
         [helper.make_node("Conv", ["x", "w"], ["c"]), helper.make_node(op, ["c"], ["y"])],
         "g",
@@ -187,11 +188,11 @@ def test_what_was_there_stays_when_the_new_one_fails(paths: Paths, bench: Bench,
 def test_floats_and_int8_are_judged_each_their_way(paths: Paths, bench: Bench, model: Path, tmp_path: Path) -> None:
     bench.differs(5e-5)
     convert_for(paths, model, SKU, shapes=SHAPE)
-    assert bench.tolerance == TOLERANCE
+    assert bench.tolerance == FLOATS
     int8 = quantised(tmp_path / "int8.onnx")
     bench.differs(0.04)
     convert_for(paths, int8, SKU)
-    assert bench.tolerance == INT8_TOLERANCE
+    assert bench.tolerance == INT8
 
 
 def quantised(path: Path) -> Path:
@@ -291,10 +292,17 @@ def test_external_data_travels_with_the_model(paths: Paths, model: Path, tmp_pat
     project = FakeProject(paths.root)
     project.change(project.sku_file, "flavor: minimal", "flavor: reduced")
     outside = tmp_path / "outside.onnx"
+    conv(model, filters=40)
     onnx.save_model(onnx.load(str(model)), str(outside), save_as_external_data=True, location="w.bin", size_threshold=0)
     out = tmp_path / "shipped" / "net.onnx"
     done = convert_for(paths, outside, SKU, out=out, load_test=False)
-    assert done.converted.data == out.with_name("net.onnx.data")
-    assert beside(out) == {"net.onnx.data", "net.onnx.json"}
+    data = done.converted.data
+    assert data is not None
+    assert beside(out) == {data.name, "net.onnx.json"}
+    record = read_record(out)
+    assert record is not None
+    assert record.external == {data.name: of_file(data)}
     (weights,) = onnx.load(str(out)).graph.initializer
     assert (numpy_helper.to_array(weights) == numpy_helper.to_array(onnx.load(str(model)).graph.initializer[0])).all()
+    convert_for(paths, model, SKU, out=out, load_test=False)
+    assert beside(out) == {"net.onnx.json"}

@@ -39,7 +39,7 @@ def node(op: str = "Conv", *, shape: tuple[int | None, ...] | None = (1, 2, 3, 4
         attributes=attributes,
         inputs=("x",),
         outputs=("y",),
-        constraints={"T": ("x",)},
+        types={"T": "float"},
     )
     values = {"x": Value(name="x", element=1, shape=shape)}
     return NodeView(Graph(nodes=(made,), values=values, constants={}, inputs=("x",), outputs=("y",), opset=11), made)

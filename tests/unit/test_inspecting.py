@@ -189,7 +189,7 @@ class TestOrtFormat:
         assert graph.value("y").shape == (None, 1, 6, 6)
         assert list(graph.constants["w"].numbers())[:3] == [0.0, 1.0, 2.0]
         assert (graph.inputs, graph.outputs, graph.opset) == (("x",), ("y",), 13)
-        assert conv.constraints["T"] == ("x", "w", "y")
+        assert conv.types["T"] == "float"
         assert graph.resolved is not None
         assert "Conv" in graph.resolved
         assert self.graph(alone=False).resolved is None

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import io
 import json
-import tarfile
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +15,7 @@ from armlet.onnx import fleet
 from armlet.onnx.fleet import Verdict, judge, payload_document
 from armlet.paths import Paths
 from armlet.verbs.model_check import told
+from tests.fakes import payloads
 from tests.fakes.contracts import fake_payload, fake_runtime
 
 
@@ -41,14 +40,6 @@ def dist(paths: Paths) -> Path:
     built(paths, "old", ort_version="1.20.0")
     built(paths, "own", operators={"ai.onnx": {}})
     return paths.root / "dist"
-
-
-def archived(path: Path, name: str, data: bytes) -> Path:
-    with tarfile.open(path, "w") as archive:
-        member = tarfile.TarInfo(name)
-        member.size = len(data)
-        archive.addfile(member, io.BytesIO(data))
-    return path
 
 
 def answer(verdicts: list[Verdict]) -> dict[str, list[str]]:
@@ -79,7 +70,8 @@ def test_skus_and_patterns_add_up_and_each_file_counts_once(
 
 def test_a_payload_may_be_a_folder_its_manifest_or_an_archive(paths: Paths, dist: Path, payload: Path) -> None:
     manifest = payload / "payload.json"
-    archive = archived(payload.parent / "m.payload", "payload.json", manifest.read_bytes())
+    archive = payload.parent / "m.payload"
+    archive.write_bytes(payloads.archive(text=payloads.manifest(**fake_payload())))
     for form in (payload, manifest, archive):
         assert answer(judge(paths, form)) == ALL
 
@@ -107,10 +99,18 @@ def test_a_payload_that_is_none_is_the_users_input(tmp_path: Path, name: str, co
     assert str(tmp_path / name) in str(caught.value)
 
 
-def test_an_archive_begins_with_the_manifest(tmp_path: Path) -> None:
-    for member in ("model.ort", "../payload.json"):
-        with pytest.raises(ArmletError, match=r"first member is no payload\.json"):
-            payload_document(archived(tmp_path / "m.payload", member, b"{}"))
+def test_an_archive_that_no_device_would_read_is_refused(tmp_path: Path) -> None:
+    whole = payloads.archive(text=payloads.manifest(**fake_payload()))
+    path = tmp_path / "m.payload"
+    for data, part in (
+        (whole[:-2000], "ends within"),
+        (payloads.packed([payloads.member("../payload.json", b"{}")]), "a path out of its folder"),
+        (payloads.packed([payloads.member("model.ort", b"")]), "it holds model.ort where payload.json should be"),
+    ):
+        path.write_bytes(data)
+        with pytest.raises(ArmletError, match=part) as caught:
+            payload_document(path)
+        assert caught.value.kind is Kind.INPUT
 
 
 def test_what_is_not_there_is_told(paths: Paths, payload: Path) -> None:

@@ -25,9 +25,9 @@ from armlet.onnx.quantising import quantise_file
 from armlet.onnx.reading import read
 from armlet.onnx.record import read_record, record_path
 from armlet.paths import Paths
-from armlet.spec.runtime import Kernels, RuntimeManifest
 from armlet.spec.sku import Quantise
 from armlet.verbs.model_import import as_json, told
+from tests.fakes.contracts import fake_manifest
 from tests.fakes.runner import FakeRunner
 
 
@@ -199,19 +199,43 @@ def test_operators_that_trouble_runtimes_are_warned_of(
     assert part in warning
 
 
-def test_what_the_sku_lacks(tmp_path: Path, paths: Paths, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("flavor", ["minimal", "reduced"])
+def test_what_the_sku_lacks(tmp_path: Path, paths: Paths, monkeypatch: pytest.MonkeyPatch, flavor: str) -> None:
     with pytest.raises(ArmletError, match="no runtime to compare with"):
         imported(tmp_path, paths, model(), sku="s")
-    operators = {"ai.onnx": {"Conv": (Kernels.model_construct(since_versions=(11,)),)}}
-    runtime = RuntimeManifest.model_construct(
-        sku="s", onnx_ir_max=7, opsets={"ai.onnx": 12}, providers=("cpu",), flavor="minimal", operators=operators
+    conv = {"since_versions": [11], "takes": [{"T": ["float"]}]}
+    runtime = fake_manifest(
+        sku="s", onnx_ir_max=7, opsets={"ai.onnx": 12}, flavor=flavor, operators={"ai.onnx": {"Conv": [conv]}}
     )
     monkeypatch.setattr("armlet.onnx.importing.manifest_of", lambda sku, paths: runtime)
-    (newer,) = imported(tmp_path, paths, model(), sku="s").record.warnings
-    assert "IR version 8" in newer
-    assert "opset 13" in newer
-    newer, lacking = imported(tmp_path, paths, by_data(), sku="s").record.warnings[-2:]
-    assert "no kernel for NonZero 13 of ai.onnx" in lacking
+    newer = imported(tmp_path, paths, model(), sku="s").record.warnings
+    assert [any(part in one for one in newer) for part in ("IR version 8", "opset 13", "Conv")] == [True, True, False]
+    lacking = imported(tmp_path, paths, by_data(), sku="s").record.warnings
+    assert any("no kernel of NonZero: rebuild s with operators + NonZero" in one for one in lacking)
+
+
+def test_kernels_of_other_types_than_the_models_are_warned_of(
+    tmp_path: Path, paths: Paths, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    conv = {"since_versions": [11], "takes": [{"T": ["double"]}]}
+    runtime = fake_manifest(sku="s", flavor="minimal", providers=["cpu"], operators={"ai.onnx": {"Conv": [conv]}})
+    monkeypatch.setattr("armlet.onnx.importing.manifest_of", lambda sku, paths: runtime)
+    (warning,) = imported(tmp_path, paths, model(), sku="s").record.warnings
+    assert "T = float" in warning
+    assert "cast around Conv" in warning
+
+
+def test_a_model_that_is_not_converted_is_imported_with_a_warning(
+    tmp_path: Path, paths: Paths, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: Any, **__: Any) -> None:
+        raise ArmletError("ONNX Runtime refuses the model", hint="try another", kind=Kind.INPUT)
+
+    monkeypatch.setattr("armlet.onnx.importing.manifest_of", lambda sku, paths: fake_manifest(sku="s"))
+    monkeypatch.setattr("armlet.onnx.import_warnings.convert", refuse)
+    assert imported(tmp_path, paths, model(), sku="s").record.warnings == (
+        "on s: ONNX Runtime refuses the model: try another",
+    )
 
 
 def test_nothing_is_written_where_something_fails(

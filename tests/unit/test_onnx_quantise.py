@@ -263,3 +263,21 @@ def test_a_models_int8_version_comes_after_it_and_has_its_samples(tmp_path: Path
     assert (second.name, second.of) == ("network-int8", file)
     assert second.quantised is not None
     assert calibration_digest(second.samples()) == calibration_digest(first.samples()) == second.quantised.calibration
+
+
+def test_a_bias_of_one_row_is_a_bias(tmp_path: Path) -> None:
+    """As skl2onnx writes them; ONNX Runtime's quantiser stops at such a Gemm."""
+    random = numpy.random.default_rng(1)
+    constants = [
+        numpy_helper.from_array(random.standard_normal(shape).astype(numpy.float32), name)
+        for name, shape in (("w", (6, 4)), ("b", (1, 4)))
+    ]
+    nodes = [helper.make_node("MatMul", ["x", "w"], ["m"]), helper.make_node("Add", ["m", "b"], ["y"])]
+    values = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [1, n]) for name, n in (("x", 6), ("y", 4))]
+    graph = helper.make_graph(nodes, "g", values[:1], values[1:], constants)
+    model = tmp_path / "row.onnx"
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8), str(model))
+    samples = samples_for("row", model, {})
+    quantised = quantise(model, tmp_path / "int8.onnx", how=Quantise(), samples=samples)
+    int8 = reference_outputs(quantised.path, samples, as_written=True)
+    assert signal_to_error(reference_outputs(model, samples), int8) > 20

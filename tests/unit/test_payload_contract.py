@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -16,21 +15,7 @@ from armlet.payload.pack import pack
 from armlet.payload.wish import Delivery, Made, Wish
 from armlet.spec.runtime import RuntimeManifest
 from tests.fakes import models
-from tests.fakes.contracts import fake_runtime
-
-REST = {
-    "build_id": "1" * 64,
-    "target": {"triple": "t", "arch": "aarch64", "float_abi": "aapcs64", "isa": "armv8-a", "cpu": "cortex-a72"},
-    "requires": {"glibc": "2.36", "glibcxx": None, "kernel": "5.15"},
-    "files": [],
-    "source_set": {"name": "s", "sha256": "0" * 64},
-    "toolchain": {"name": "t", "image": "sha256:0", "compiler": "gcc"},
-}
-
-
-def runtime(**changes: Any) -> RuntimeManifest:
-    fields = {**fake_runtime(operators=None, element_types=None), **REST, **changes}
-    return RuntimeManifest.model_validate_json(json.dumps(fields))
+from tests.fakes.contracts import fake_manifest
 
 
 def packed(folder: Path, fits: RuntimeManifest, told: list[Event] | None = None) -> Made:
@@ -50,7 +35,7 @@ def packed(folder: Path, fits: RuntimeManifest, told: list[Event] | None = None)
 
 def test_what_fits_is_packed_for_the_runtimes_providers(tmp_path: Path) -> None:
     told: list[Event] = []
-    full = runtime(flavor="full", providers=["cpu"])
+    full = fake_manifest(flavor="full", providers=["cpu"])
     made = packed(tmp_path, full, told)
     assert [one.name for one in made.manifest.providers] == ["cpu"]
     assert told == []
@@ -73,7 +58,7 @@ MISFITS = {
 @pytest.mark.parametrize("changes", MISFITS.values(), ids=MISFITS)
 def test_what_does_not_fit_is_not_packed(changes: dict[str, Any], tmp_path: Path) -> None:
     with pytest.raises(ArmletError) as caught:
-        packed(tmp_path, runtime(**changes))
+        packed(tmp_path, fake_manifest(**changes))
     assert caught.value.kind is Kind.GATE
     assert caught.value.hint
     assert not (tmp_path / "out").exists()
@@ -81,5 +66,5 @@ def test_what_does_not_fit_is_not_packed(changes: dict[str, Any], tmp_path: Path
 
 def test_what_may_not_do_as_hoped_is_told(tmp_path: Path) -> None:
     told: list[Event] = []
-    packed(tmp_path, runtime(flavor="full", ort_version="1.99.0"), told)
+    packed(tmp_path, fake_manifest(flavor="full", ort_version="1.99.0"), told)
     assert len(told) == 1

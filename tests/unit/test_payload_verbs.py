@@ -12,7 +12,7 @@ from invoke.context import Context
 from invoke.exceptions import Exit
 
 from armlet.errors import Kind
-from armlet.payload.archive import whole_file
+from armlet.files import whole_file
 from armlet.verbs import key_new, model_pack, model_verify
 from tests.fakes import models, payloads
 
