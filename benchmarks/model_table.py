@@ -1,6 +1,6 @@
 """Real models on real runtimes: imported, placed, converted, run in QEMU, packed; one row a model and SKU.
 
-    PYTHONPATH=device .venv/bin/python -m benchmarks.model_table demo-a53 legacy-a7 reduced-a53 [--model image-classifier] [--out DIR]
+    PYTHONPATH=device .venv/bin/python -m benchmarks.model_table demo-a53 legacy-a7 reduced-a53 [--model NAME]
 
 The SKUs are built before. Models are those of ``recipes/models`` and ``examples/models``; the first run makes the
 frameworks' environments. Exit code 1: something does not agree.
