@@ -249,7 +249,7 @@ def qemu_smoke(_context: Any, sku: str, json: bool = False, verbose: bool = Fals
 @task(help={"cache": "remove the cache too: downloads, compiler cache, finished steps", "yes": "do not ask"})
 @edge
 def clean(_context: Any, cache: bool = False, yes: bool = False) -> None:
-    """Removes dist (and the cache)."""
+    """Removes dist, payloads in dist/models included (and the cache)."""
     from armlet import suite
 
     cli.show("\n".join(suite.clean(cli.here(), cache=cache, consent=cli.confirmed(yes=yes))))

@@ -103,6 +103,12 @@ def _matching(pattern: str) -> list[Path]:
     # A file whose name has brackets is meant as it is, even so.
     named = [pattern] if Path(pattern).exists() else sorted(glob.glob(pattern, recursive=True))  # noqa: PTH207  absolute, too
     files = [path / manifest.FILE if path.is_dir() else path for path in map(Path, named)]
+    # A folder of SKUs' folders, such as dist.
+    files = [
+        inner
+        for file in files
+        for inner in ([file] if file.exists() else sorted(file.parent.glob(f"*/{file.name}")) or [file])
+    ]
     if not files:
         raise _input("no runtime.json is there", "check --against; ./inv build writes them to dist", Path(pattern))
     return files

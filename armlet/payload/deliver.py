@@ -6,8 +6,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from armlet_runtime import payload as device
+from armlet_runtime import ustar
+from armlet_runtime.payload_manifest import MANIFEST
 
 from armlet import digest
+from armlet.errors import ArmletError, Kind
 from armlet.events import Sink
 from armlet.payload import packages
 from armlet.payload.archive import Content, unpack, write_archive
@@ -40,11 +43,14 @@ class Packing:
         """Makes what is asked for, and says where it is.
 
         Raises:
-            ArmletError: as ``write_archive`` and ``write_package``.
+            ArmletError: as ``write_archive`` and ``write_package``; (INPUT) this generation is there with other
+                content.
         """
         wanted, model = self.delivery.formats, self.manifest
         key = self.signer.public if self.signer else None
         stem = f"{model.model}-{model.version}-g{model.generation}"
+        self._demand_new(self.delivery.out / f"{stem}{device.SUFFIX}", skip=ustar.BLOCK)
+        self._demand_new(self.delivery.out / stem / MANIFEST)
         archive = self._place("payload") / f"{stem}{device.SUFFIX}"
         signature = self.signer.sign(self.text) if self.signer else None
         write_archive(archive, self.text, signature, self.content, created=model.created, key=key, limit=self.limit)
@@ -57,11 +63,32 @@ class Packing:
                 found[kind] = self._package(kind, found["folder"])
         return {kind: path for kind, path in found.items() if kind in wanted}
 
+    def _demand_new(self, there: Path, *, skip: int = 0) -> None:
+        """Raises:
+        ArmletError: (INPUT) a generation of this number is there, and says something else. A device that has seen
+            either would never take the other.
+        """
+        try:
+            with there.open("rb") as stream:
+                stream.seek(skip)
+                same = stream.read(len(self.text)) == self.text
+        except OSError:
+            return
+        if not same:
+            model = self.manifest
+            raise ArmletError(
+                f"generation {model.generation} of {model.model} {model.version} is there already, with other content",
+                hint="a new payload is a new --generation; remove the old one where nobody has it yet (where only the "
+                "time differs: --created)",
+                kind=Kind.INPUT,
+                where=str(there),
+            )
+
     def _place(self, kind: Format) -> Path:
         return self.delivery.out if kind in self.delivery.formats else self.folder
 
     def _package(self, kind: packages.PackageFormat, payload: Path) -> Path:
-        target = self.delivery.out / f"{packages.package_name(self.manifest.model)}_{self.manifest.version}_all.{kind}"
+        target = self.delivery.out / _package_file(self.manifest, kind)
         packages.write_package(
             target,
             kind,
@@ -73,3 +100,8 @@ class Packing:
             emit=self.emit,
         )
         return target
+
+
+def _package_file(model: PayloadManifest, kind: packages.PackageFormat) -> str:
+    """Unlike a distribution's, with the generation: two of one version lie side by side."""
+    return f"{packages.package_name(model.model)}_{model.version}-g{model.generation}_all.{kind}"

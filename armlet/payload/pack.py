@@ -8,6 +8,7 @@ from typing import Any
 
 from armlet_runtime.contract import WARNING, check, fits
 from armlet_runtime.payload_manifest import demand_harmless
+from packaging.licenses import InvalidLicenseExpression, canonicalize_license_expression
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
@@ -58,6 +59,7 @@ def pack(
         ArmletError: (INPUT) something that was handed over is wrong; (GATE) the payload must not ship: it fails its own
             golden vectors, does not fit the runtime, or no device would take it; (HOST) the disk is full.
     """
+    _demand_licence(wish.licence)
     record = read_record(model) if model.is_file() else None
     needs = requires(model)
     samples = load_samples(wish.samples)
@@ -84,6 +86,8 @@ def pack(
         source_model=record.source.sha256 if record else digest.of_file(source),
         created=time_of(wish.created, record),
     )
+    if record and record.conversion and not record.conversion.loaded:
+        emit(Note(text=f"{model.name} was converted without being tried on a runtime (--no-load-test)"))
     if runtime is not None:
         _demand_fit(manifest, runtime, model, emit)
     with scratch("pack") as folder:
@@ -161,6 +165,14 @@ def _manifest(wish: Wish, needs: Requirements, record: ModelRecord | None, **fac
         )
     except ValidationError as error:
         raise _unsaid(error.errors()[0]) from error
+
+
+def _demand_licence(text: str) -> None:
+    try:
+        canonicalize_license_expression(text)
+    except InvalidLicenseExpression as error:
+        hint = "such as Apache-2.0, or LicenseRef-Acme for one of your own (spdx.org/licenses)"
+        raise ArmletError(f'"{text}" is no SPDX expression: {error}', hint=hint, kind=Kind.INPUT) from error
 
 
 def _unsaid(first: ErrorDetails) -> ArmletError:

@@ -20,7 +20,7 @@ from armlet.events import Event
 from armlet.onnx.convert import convert
 from armlet.payload.keys import Signer, load_signer, new_key
 from armlet.payload.pack import pack
-from armlet.payload.wish import Delivery, Made, Wish
+from armlet.payload.wish import Delivery, Format, Made, Wish
 from armlet.spec.payload import Budget
 from tests.fakes import models
 
@@ -90,7 +90,7 @@ def test_what_is_packed_the_device_takes(converted: Path, signer: Signer) -> Non
     assert files["model.ort"] == converted.read_bytes()
     assert len(manifest["golden"]) == 2
     assert manifest["drift_reference"] is None
-    assert len(told) == 1, "it says why there is no drift reference"
+    assert len(told) == 2, "why there is no drift reference; that it was converted untried"
 
 
 def test_golden_vectors_are_the_sources_on_the_samples(converted: Path, signer: Signer) -> None:
@@ -167,8 +167,9 @@ def test_the_time_is_chosen_or_the_environments_or_the_imports(
 ) -> None:
     assert packed(converted, signer).manifest.created == models.IMPORTED
     monkeypatch.setenv("SOURCE_DATE_EPOCH", "1000000000")
-    assert packed(converted, signer).manifest.created == "2001-09-09T01:46:40Z"
-    assert packed(converted, signer, created="2020-01-01T00:00:00Z").manifest.created == "2020-01-01T00:00:00Z"
+    assert packed(converted, signer, generation=8).manifest.created == "2001-09-09T01:46:40Z"
+    chosen = "2020-01-01T00:00:00Z"
+    assert packed(converted, signer, generation=9, created=chosen).manifest.created == chosen
     shutil.rmtree(converted.parent / "out")
     monkeypatch.setenv("SOURCE_DATE_EPOCH", "today")
     assert refused(converted, signer).kind is Kind.INPUT
@@ -220,3 +221,24 @@ def test_the_hash_that_is_told_is_that_of_what_is_signed(converted: Path, signer
     size = int(data[124:135], 8)
     assert made.sha256 == digest.of_bytes(data[512 : 512 + size])
     assert data[512 : 512 + size].endswith(b"}\n")
+
+
+@pytest.mark.parametrize("formats", [("payload",), ("folder",)])
+def test_a_generation_says_one_thing(formats: tuple[Format, ...], converted: Path, signer: Signer) -> None:
+    delivery = Delivery(out=converted.parent / "out", formats=formats)
+    first = pack(converted, wish(converted.parent), signer=signer, delivery=delivery)
+    again = pack(converted, wish(converted.parent), signer=signer, delivery=delivery)
+    assert again.sha256 == first.sha256
+    other = wish(converted.parent, description="something else")
+    with pytest.raises(ArmletError, match="is there already, with other content") as caught:
+        pack(converted, other, signer=signer, delivery=delivery)
+    assert caught.value.kind is Kind.INPUT
+    (kept,) = first.files.values()
+    assert device.verify(kept, [signer.public]).sha256 == first.sha256
+
+
+@pytest.mark.parametrize("licence", ["Nonsense", "MIT OR", "Apache 2"])
+def test_a_licence_is_an_spdx_expression(licence: str, converted: Path, signer: Signer) -> None:
+    with pytest.raises(ArmletError, match="SPDX"):
+        packed(converted, signer, licence=licence)
+    assert packed(converted, signer, licence="MIT OR LicenseRef-Acme").manifest.licence == "MIT OR LicenseRef-Acme"

@@ -92,7 +92,7 @@ def test_a_package_says_what_it_is(kind: PackageFormat, made: Made) -> None:
     assert fields["Architecture"] == "all"
     assert fields["Maintainer"] == "Zoë <zoe@invalid>"
     assert fields["Description"] == "Costs $5: ${HOME}, $PATH and 'quotes'"
-    assert made.files[kind].name == f"{NAME}_1.2.0~rc1_all.{kind}"
+    assert made.files[kind].name == f"{NAME}_1.2.0~rc1-g7_all.{kind}"
 
 
 def test_everything_is_the_same_twice(made: Made, signer: Signer, tmp_path: Path) -> None:
