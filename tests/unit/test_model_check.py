@@ -59,6 +59,7 @@ def test_skus_and_patterns_add_up_and_each_file_counts_once(
     monkeypatch.chdir(paths.root)
     assert answer(judge(paths, payload, skus=["old"], against=["dist/*/runtime.json", "dist/o*"])).keys() == ALL.keys()
     for against in (
+        ["dist"],
         ["dist/*"],
         [str(dist / "*" / "runtime.json")],
         sorted(map(str, dist.iterdir())),
