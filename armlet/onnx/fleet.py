@@ -103,7 +103,7 @@ def _matching(pattern: str) -> list[Path]:
     # A file whose name has brackets is meant as it is, even so.
     named = [pattern] if Path(pattern).exists() else sorted(glob.glob(pattern, recursive=True))  # noqa: PTH207  absolute, too
     files = [path / manifest.FILE if path.is_dir() else path for path in map(Path, named)]
-    # A folder of SKUs' folders, such as dist.
+    # A folder may be that of all SKUs: dist.
     files = [
         inner
         for file in files
