@@ -46,7 +46,7 @@ def _classify(inputs: Tensors) -> Tensors:
     best = [max(range(len(row)), key=row.__getitem__) for row in scores]
     return {
         "label": Tensor([LABELS[index] for index in best], "string", (len(best),)),
-        "score": Tensor.from_list([row[index] for row, index in zip(scores, best)], "float32"),
+        "score": Tensor.from_list([row[index] for row, index in zip(scores, best, strict=True)], "float32"),
     }
 
 

@@ -34,7 +34,7 @@ DTYPES = {
 _PROTOCOL = {dtype: name for name, dtype in DTYPES.items()}
 # ONNX's own names, where they are not NumPy's.
 _ONNX = {"float": "float32", "double": "float64"}
-_KINDS = {"BOOL": {bool}, "BYTES": {str}}
+_KINDS: dict[str, set[type]] = {"BOOL": {bool}, "BYTES": {str}}
 _FLOATS = frozenset({"FP16", "FP32", "FP64", "BF16"})
 _ONE_AT_A_TIME = threading.Lock()
 

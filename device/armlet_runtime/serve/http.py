@@ -19,7 +19,7 @@ from typing import Mapping
 from . import listening
 from .connection import Budget, Connection
 from .crowd import Crowd
-from .endpoints import Endpoint, HttpRequest, Router, error_response, overloaded
+from .endpoints import HttpRequest, Router, error_response, overloaded
 from .http_message import CONTINUE, HttpError, Response, render
 from .lanes import Lane, LanePlan
 from .limits import Limits

@@ -127,7 +127,7 @@ def _unix(address: UnixAddress) -> socket.socket:
 def _remove_stale(path: str) -> None:
     """A socket whose owner was killed is in the way of the next; raises :class:`ListenError` where it is not."""
     try:
-        kind = os.lstat(path).st_mode  # noqa: PTH116
+        kind = os.lstat(path).st_mode
     except (OSError, ValueError):
         return
     if not stat.S_ISSOCK(kind):
