@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import struct
 import time
-from typing import Callable, Sequence
+from typing import Any, Callable, Sequence
 
 from armlet_runtime.ort import Tensor
 
@@ -39,10 +39,11 @@ def some(tensor: Tensor, most: int = MOST) -> Sequence[float]:
     if element.carrier == "uint8" or not element.format or not tensor.data.nbytes:
         return ()
     half = element.format == "e" or tensor.dtype == "bfloat16"
-    view = memoryview(tensor.data).cast("B").cast("H" if half else element.format)
+    raw: Any = memoryview(tensor.data).cast("B")  # typeshed wants the format as a literal
+    view: memoryview = raw.cast("H" if half else element.format)
     step = -(-len(view) // most)
     # From anywhere in the first step: else a column of a table would be all that is ever seen.
-    values = view[random.randrange(step) :: step].tolist()
+    values: list[Any] = view[random.randrange(step) :: step].tolist()
     if tensor.dtype == "bfloat16":
         return struct.unpack(f"={len(values)}f", struct.pack(f"={len(values)}I", *(bits << 16 for bits in values)))
     if half:

@@ -170,7 +170,7 @@ def _traffic(models: _Models) -> list[Family]:
 
 
 def _drift(models: _Models) -> list[Family]:
-    found = {
+    found: dict[Labels, float] = {
         (("model", name), ("input", reference.input), ("of", reference.of)): index
         for name, one in models
         for reference, index in one.drift.indices()
