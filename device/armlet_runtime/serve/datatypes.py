@@ -47,7 +47,7 @@ def protocol_name(dtype: str) -> str:
 def parse(raw: memoryview, limits: Limits) -> Any:
     """Strict JSON: no NaN or Infinity, no key twice. Raises :class:`HttpError`.
 
-    What would take more than 24 times its size as Python's objects is refused by what it has many of.
+    What would take much more memory than :class:`~.limits.Limits` says is refused by what it has many of.
     """
     if len(raw) > limits.json_bytes:
         raise HttpError(413, f"the JSON has {len(raw)} bytes, at most {limits.json_bytes} are taken: send binary data")
@@ -75,7 +75,7 @@ def elements(flat: Sequence[Any], datatype: str) -> Any:
         for text in flat:
             text.encode("utf-8")
         return tuple(flat)
-    if datatype in _FLOATS and not all(map(math.isfinite, flat)):
+    if datatype in _FLOATS and not _all_finite(flat):
         raise ValueError("its data has a number beyond every float")
     if datatype == "BF16":
         return _to_bf16(flat)
@@ -96,9 +96,16 @@ def json_values(tensor: Tensor) -> list[Any]:
     else:
         element = tensor.element
         flat = list(struct.unpack(f"={tensor.data.nbytes // element.itemsize}{element.format}", tensor.data))
-    if protocol_name(tensor.dtype) in _FLOATS and not all(map(math.isfinite, flat)):
+    if protocol_name(tensor.dtype) in _FLOATS and not _all_finite(flat):
         raise ValueError("it has NaN or infinity")
     return flat
+
+
+def _all_finite(numbers: Sequence[float]) -> bool:
+    try:
+        return all(map(math.isfinite, numbers))
+    except OverflowError:
+        return False
 
 
 def _to_bf16(flat: Sequence[float]) -> bytes:

@@ -10,7 +10,7 @@ class Limits:
     """Sizes in bytes, times in seconds.
 
     At any moment all bodies that are in hand take at most ``bodies_bytes``. One JSON text is parsed at a time,
-    and takes at most 24 times its size (``json_bytes``, ``json_arrays`` and ``json_objects`` see to it).
+    and takes at most 24 times its size and 16 MiB more (``json_arrays`` and ``json_objects`` see to it).
     """
 
     connections: int = 64

@@ -157,11 +157,11 @@ class Routes:
     def _infer(self, request: HttpRequest) -> Response:
         if request.cancelled():
             raise HttpError(STATUS["cancelled"], "the client is gone")
+        if request.head.headers.get("content-encoding", "identity").lower() != "identity":
+            raise HttpError(415, "compressed bodies are not taken")
         asked = tensors.read_request(
             request.body, request.head.headers.get(tensors.HEADER_LENGTH.lower()), self._limits
         )
-        if "content-encoding" in request.head.headers:
-            raise HttpError(415, "compressed bodies are not taken")
         model = self._named(request)
         if model.inputs:
             tensors.check(asked, model)
