@@ -44,7 +44,7 @@ def text(families: Iterable[Family]) -> str:
 
 def _braced(labels: Labels) -> str:
     inner = ",".join(f'{name}="{_escaped(value, quotes=True)}"' for name, value in labels)
-    return f"{{{inner}}}" if inner else ""
+    return f"{name}{{{inner}}}" if inner else name
 
 
 def _escaped(value: str, *, quotes: bool) -> str:

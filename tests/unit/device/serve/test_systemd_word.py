@@ -64,7 +64,9 @@ def test_children_do_not_feed_it() -> None:
 
 
 def test_only_progress_feeds_the_watchdog() -> None:
-    now, said, parts = 0.0, [], {"http": True, "engine": True}
+    now = 0.0
+    said: list[str] = []
+    parts = {"http": True, "engine": True}
     dog = systemd.Watchdog(
         {name: lambda name=name: parts[name] for name in parts},  # type: ignore[misc]
         30.0,

@@ -242,34 +242,37 @@ def test_no_bytes_make_it_fail_otherwise(raw: bytes, length: str | None) -> None
 
 
 HOSTILE = {
-    "small numbers": b"[" + b"0," * 500_000 + b"0]",
-    "numbers": b"[" + b"999," * 250_000 + b"0]",
-    "fractions": b"[" + b"0.5," * 250_000 + b"0]",
-    "strings": b"[" + b'"ab",' * 200_000 + b'"ab"]',
-    "empty lists": b"[" + b"[]," * 130_000 + b"[]]",
-    "lists": b"[" + b"[7]," * 130_000 + b"[7]]",
-    "objects": b"[" + b'{"":0},' * 4000 + b"0]",
-    "many objects": b"[" + b"{}," * 300_000 + b"0]",
-    "wide text": b'"' + "\U0001f600".encode() + b"a" * (1 << 20) + b'"',
-    "keys": b"{" + b",".join(b'"%d":0' % number for number in range(90_000)) + b"}",
+    "small numbers": b"[" + b"0," * 100_000 + b"0]",
+    "numbers": b"[" + b"999," * 50_000 + b"0]",
+    "fractions": b"[" + b"0.5," * 50_000 + b"0]",
+    "strings": b"[" + b'"ab",' * 40_000 + b'"ab"]',
+    "empty lists": b"[" + b"[]," * 2000 + b"[]]",
+    "lists": b"[" + b"[7]," * 2000 + b"[7]]",
+    "too many lists": b"[" + b"[7]," * 60_000 + b"[7]]",
+    "objects": b"[" + b'{"":0},' * 50 + b"0]",
+    "too many objects": b"[" + b"{}," * 60_000 + b"0]",
+    "wide text": '"\U0001f600'.encode() + b"a" * 200_000 + b'"',
+    "keys": b"{" + b",".join(b'"%d":0' % number for number in range(20_000)) + b"}",
 }
 
 
 @pytest.mark.parametrize("text", HOSTILE.values(), ids=list(HOSTILE))
 def test_memory_stays_within_its_bound(text: bytes) -> None:
-    for body in (
-        text,
-        b'{"inputs":[{"name":"x","datatype":"INT64","shape":[%d],"data":%s}]}' % (max(text.count(b",") + 1, 1), text),
-    ):
+    limits = Limits(json_arrays=2100, json_objects=60)
+    # 112 bytes for a short list, 240 for an object; at the default limits 16 MiB together.
+    fixed = 112 * limits.json_arrays + 240 * limits.json_objects
+    assert 112 * LIMITS.json_arrays + 240 * LIMITS.json_objects <= 16 << 20
+    tensor = b'{"inputs":[{"name":"x","datatype":"INT64","shape":[%d],"data":%s}]}' % (text.count(b",") + 1, text)
+    for body in (text, tensor):
+        view = memoryview(body)
         tracemalloc.start()
         try:
             with contextlib.suppress(HttpError):
-                read(body)
+                tensors.read_request(view, None, limits)
             peak = tracemalloc.get_traced_memory()[1]
         finally:
             tracemalloc.stop()
-        # The body itself comes from the caller, twice here.
-        assert peak - 3 * len(body) < 24 * len(body) + (16 << 20)
+        assert peak < 24 * len(body) + fixed
 
 
 def test_too_much_json_is_refused_before_it_is_read() -> None:
