@@ -37,13 +37,14 @@ def text(families: Iterable[Family]) -> str:
         lines.append(f"# HELP {family.name} {_escaped(family.help, quotes=False)}")
         lines.append(f"# TYPE {family.name} {family.kind}")
         lines += [
-            f"{family.name}{suffix}{_braced(labels)} {_number(value)}" for suffix, labels, value in family.samples
+            f"{sample_name(family.name + suffix, labels)} {_number(value)}" for suffix, labels, value in family.samples
         ]
     return "\n".join([*lines, ""])
 
 
-def _braced(labels: Labels) -> str:
-    inner = ",".join(f'{name}="{_escaped(value, quotes=True)}"' for name, value in labels)
+def sample_name(name: str, labels: Labels) -> str:
+    """``name{label="value"}``."""
+    inner = ",".join(f'{label}="{_escaped(value, quotes=True)}"' for label, value in labels)
     return f"{name}{{{inner}}}" if inner else name
 
 

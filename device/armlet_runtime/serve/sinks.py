@@ -64,7 +64,7 @@ class FileSink:
             file.write(line)
             size = file.tell()
         if size >= self._most:
-            os.replace(self._path, f"{self._path}.1")
+            self._path.replace(f"{self._path}.1")
 
     def _ends_well(self) -> bool:
         with self._path.open("rb") as file:
