@@ -26,6 +26,7 @@ from .limits import Limits
 
 log = logging.getLogger(__name__)
 _TICK = 1.0
+_LOOK = 0.1
 _PAUSE = 0.1
 _LIVE = 5.0
 _ACCEPTED_AT_ONCE = 16
@@ -45,6 +46,7 @@ class Server:
         self._draining = False
         self._stopping = False
         self._accept_at = 0.0
+        self._look_at = 0.0
         self._tick = time.monotonic()
         self._listener: socket.socket | None = listening.listen(address, limits.connections)
         self.where = listening.describe(address, self._listener)
@@ -73,6 +75,9 @@ class Server:
 
     def stop(self, seconds: float = 0.0) -> None:
         """Take nothing new, give what is under way so many seconds to end, then close."""
+        if not self._thread.is_alive():
+            self._close()
+            return
         self._draining = True
         self._crowd.wake()
         end = time.monotonic() + seconds
@@ -81,8 +86,6 @@ class Server:
         self._stopping = True
         self._crowd.wake()
         self._thread.join()
-        for lane in self._lanes.values():
-            lane.stop()
 
     def _run(self) -> None:
         assert self._listener is not None
@@ -100,9 +103,15 @@ class Server:
                     self._guarded(self._finished.popleft(), 0, now)
                 self._look_after(now)
         finally:
-            self._crowd.close()
-            if self._listener is not None:
-                listening.forget(self._address, self._listener)
+            self._close()
+
+    def _close(self) -> None:
+        for lane in self._lanes.values():
+            lane.stop()
+        self._crowd.close()
+        if self._listener is not None:
+            listening.forget(self._address, self._listener)
+            self._listener = None
 
     def _accept(self, listener: socket.socket, now: float) -> None:
         for _ in range(_ACCEPTED_AT_ONCE):
@@ -230,12 +239,12 @@ class Server:
     def _refuse(self, connection: Connection, error: HttpError, now: float, *, last: bool = False) -> None:
         connection.keep_alive = connection.keep_alive and not last
         self._say(connection, error_response(error))
-        connection.state = "writing"
+        connection.state, connection.last_byte = "writing", now
         if connection.send(now):
             self._sent(connection, now)
 
     def _handed_back(self, connection: Connection, now: float) -> None:
-        connection.state = "writing"
+        connection.state, connection.last_byte = "writing", now
         if connection.gone or not connection.out:
             self._sent(connection, now)
 
@@ -258,6 +267,10 @@ class Server:
         self._budget.give(taken)
 
     def _look_after(self, now: float) -> None:
+        """What is due by the clock; not after every event, since it goes through all connections."""
+        if now < self._look_at and not self._draining:
+            return
+        self._look_at = now + _LOOK
         if self._listener is not None and self._draining:
             self._crowd.listen_on(self._listener, False)
             listening.forget(self._address, self._listener)

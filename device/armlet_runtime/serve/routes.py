@@ -90,6 +90,9 @@ class Routes:
 
     def find(self, head: Head) -> tuple[Endpoint, tuple[str, ...]]:
         """See :class:`~.endpoints.Router`."""
+        if "origin" in head.headers:
+            # A browser says so of a page's requests, and a page from anywhere can reach loopback.
+            raise HttpError(403, "web pages are not served")
         found = [route for route in self.table if _matches(route.path, head.path)]
         if not found:
             raise HttpError(404, "there is nothing at this path; the service is below /v2 and at /metrics")

@@ -245,3 +245,9 @@ def test_what_would_be_answered_wrongly_is_refused(client: Client, content: dict
 
 def test_compressed_bodies_are_refused(client: Client) -> None:
     assert client.ask("POST", "/v2/models/animals/infer", b"\x1f\x8b", Content_Encoding="gzip").status == 415
+
+
+def test_a_web_page_cannot_unload_models(client: Client, engine: FakeEngine) -> None:
+    answer = client.ask("POST", "/v2/repository/models/echo/unload", b"{}", Origin="http://elsewhere")
+    assert answer.status == 403
+    assert engine.calls == []

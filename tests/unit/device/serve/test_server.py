@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import socket
 import struct
 import threading
@@ -13,13 +14,16 @@ from pathlib import Path
 import pytest
 from armlet_runtime.serve.http import Server
 from armlet_runtime.serve.limits import Limits
-from armlet_runtime.serve.listening import UnixAddress
+from armlet_runtime.serve.listening import TcpAddress, UnixAddress
+from armlet_runtime.serve.routes import Routes, lanes
 
 from tests.fakes.fake_engine import FakeEngine
 from tests.fakes.service import Client, serving
 
 INFER = "/v2/models/echo/infer"
 BODY = {"inputs": [{"name": "x", "datatype": "FP32", "shape": [2], "data": [1, 2]}]}
+JSON = json.dumps(BODY).encode()
+RAW = b"POST %s HTTP/1.1\r\nHost: h\r\nContent-Length: %d\r\n\r\n%s" % (INFER.encode(), len(JSON), JSON)
 QUICK = Limits(head_seconds=0.3, stall_seconds=0.3, body_seconds=2.0, idle_seconds=0.5)
 
 
@@ -57,6 +61,7 @@ def test_a_request_may_come_byte_by_byte(server: Server) -> None:
     with Client(server) as client:
         for byte in raw:
             client.send(bytes([byte]))
+            time.sleep(0.001)
         assert client.answer().status == 200
 
 
@@ -183,8 +188,7 @@ def test_a_client_that_leaves_cancels_its_inference() -> None:
     engine = FakeEngine(gate=threading.Event())
     with serving(engine) as (server, _):
         with Client(server) as client:
-            client.send(b"POST %s HTTP/1.1\r\nHost: h\r\nContent-Length: 74\r\n\r\n" % INFER.encode())
-            client.send(b'{"inputs": [{"name": "x", "datatype": "FP32", "shape": [1], "data": [1]}]}')
+            client.send(RAW)
             eventually(lambda: engine.active == 1)
         eventually(lambda: engine.cancelled == 1)
         eventually(lambda: server.connections == 0)
@@ -204,11 +208,8 @@ def test_overload_is_told_at_once_and_passes() -> None:
     engine = FakeEngine(gate=threading.Event())
     with serving(engine, limits) as (server, _), contextlib.ExitStack() as stack:
         waiting = [stack.enter_context(Client(server)) for _ in range(4)]
-        raw = b'{"inputs": [{"name": "x", "datatype": "FP32", "shape": [1], "data": [1]}]}'
         for client in waiting:
-            client.send(
-                b"POST %s HTTP/1.1\r\nHost: h\r\nContent-Length: %d\r\n\r\n%s" % (INFER.encode(), len(raw), raw)
-            )
+            client.send(RAW)
         eventually(lambda: engine.active == 2)
         with Client(server) as client:
             eventually(lambda: client.ask("POST", INFER, BODY).status == 503)
@@ -257,8 +258,7 @@ def test_the_end_lets_what_is_under_way_end() -> None:
     engine = FakeEngine(seconds=0.3)
     with serving(engine) as (server, _), Client(server) as client, Client(server) as idle:
         idle.ask("GET", "/v2")
-        raw = b'{"inputs": [{"name": "x", "datatype": "FP32", "shape": [1], "data": [1]}]}'
-        client.send(b"POST %s HTTP/1.1\r\nHost: h\r\nContent-Length: %d\r\n\r\n%s" % (INFER.encode(), len(raw), raw))
+        client.send(RAW)
         eventually(lambda: engine.active == 1)
         ending = threading.Thread(target=server.stop, args=(5.0,))
         ending.start()
@@ -295,3 +295,12 @@ def test_a_unix_socket(tmp_path: Path) -> None:
 
 def test_the_reading_thread_is_live(server: Server) -> None:
     assert server.live()
+
+
+def test_one_that_never_started_frees_its_port() -> None:
+    routes = Routes(FakeEngine(), Limits(), lambda: "", lambda name, status: None)
+    server = Server(TcpAddress(port=0), routes, lanes(Limits()), Limits())
+    server.stop()
+    with pytest.raises(ConnectionRefusedError):
+        Client(server)
+    assert not server.live()

@@ -27,14 +27,13 @@ def lines(path: Path) -> list[str]:
 def test_one_line_each_and_a_new_file_when_it_is_full(tmp_path: Path) -> None:
     path = tmp_path / "telemetry.jsonl"
     sink = FileSink(path, most_bytes=150)
-    for when in range(3):
-        sink.write({"up": 1.0}, when)
+    sink.write({"up": 1.0}, 0)
     assert json.loads(lines(path)[0]) == {"time": "1970-01-01T00:00:00Z", "metrics": {"up": 1.0}}
-    sink.write({"up": 1.0}, 3)
-    sink.write({"up": 1.0}, 4)
+    for when in range(1, 8):
+        sink.write({"up": 1.0}, when)
     old = path.with_name("telemetry.jsonl.1")
     stamps = [json.loads(line)["time"][-3:-1] for file in (old, path) for line in lines(file)]
-    assert stamps == ["00", "01", "02", "03", "04"][-len(stamps) :]
+    assert stamps == ["03", "04", "05", "06", "07"]
     assert old.stat().st_size < 250
 
 
