@@ -28,6 +28,7 @@ def info(name: str, inputs: Sequence[TensorInfo], outputs: Sequence[TensorInfo],
         providers=("XnnpackExecutionProvider", "CPUExecutionProvider"),
         skipped={"ACL": "the library was built without it"},
         provider_share={"XnnpackExecutionProvider": 0.75, "CPUExecutionProvider": 0.25},
+        nodes=(("conv1", "Conv", "XnnpackExecutionProvider"), ("top", "ArgMax", "CPUExecutionProvider")),
         pid=1,
     )
 

@@ -94,7 +94,7 @@ class Connection:
             # Some clients send an empty line after a body.
             while self.buffer[:2] == b"\r\n":
                 del self.buffer[:2]
-            if self.buffer in (b"", b"\r"):
+            if not self.buffer or self.buffer == b"\r":
                 return None
             self.state, self.deadline, self._scanned = "head", now + self.limits.head_seconds, 0
         end = self.buffer.find(_END, max(self._scanned - len(_END) + 1, 0), self.limits.head_bytes)

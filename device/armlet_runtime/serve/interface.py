@@ -71,7 +71,9 @@ class ModelInfo:
     skipped: Mapping[str, str] = field(default_factory=dict)
     """Provider that was wanted -> why it is not in the chain."""
     provider_share: Mapping[str, float] = field(default_factory=dict)
-    """Provider -> share of the warm-up's time that nodes on it took; they add up to 1."""
+    """Provider -> share of the nodes that it ran at warm-up; they add up to 1. Empty: no profile could be written."""
+    nodes: tuple[tuple[str, str, str], ...] = ()
+    """(node, operator, provider) in the order in which they ran, layout conversions included."""
     pid: int | None = None
     since: float = 0.0
     """When it came into this state."""

@@ -134,6 +134,7 @@ class Routes:
                     "providers": list(model.providers),
                     "skipped": dict(model.skipped),
                     "provider_share": dict(model.provider_share),
+                    "nodes": [dict(zip(("node", "operator", "provider"), node)) for node in model.nodes],
                 },
             }
         )

@@ -55,6 +55,11 @@ def test_the_server_and_its_models(client: Client) -> None:
         assert (model["name"], model["versions"], model["platform"]) == ("animals", ["1.2.0"], "onnxruntime_onnx")
         assert model["inputs"] == [{"name": "scores", "datatype": "FP32", "shape": [-1, 3]}]
         assert model["armlet"]["provider_share"]["XnnpackExecutionProvider"] == 0.75
+        assert model["armlet"]["nodes"][0] == {
+            "node": "conv1",
+            "operator": "Conv",
+            "provider": "XnnpackExecutionProvider",
+        }
         assert model["armlet"]["skipped"] == {"ACL": "the library was built without it"}
     config = client.ask("GET", "/v2/models/animals/config").body
     assert config["output"][0] == {"name": "label", "data_type": "TYPE_STRING", "dims": [-1]}
