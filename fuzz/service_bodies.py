@@ -94,7 +94,7 @@ def _built(bytes_: atheris.FuzzedDataProvider) -> tuple[bytes, bytes]:
             pick = {"BYTES": bytes_.ConsumeUnicode, "BOOL": lambda _: bytes_.ConsumeBool()}
             if datatype.startswith(("FP", "BF")):
                 pick[datatype] = lambda _: bytes_.ConsumeFloat()
-            value = pick.get(datatype, lambda _: bytes_.ConsumeInt(bytes_.PickValueInList([1, 2, 4, 8, 9])))
+            value = pick.get(datatype, lambda _: bytes_.ConsumeInt(bytes_.PickValueInList([1, 2, 4, 8, 9, 40, 130])))
             one["data"] = [value(4) for _ in range(max(count + bytes_.PickValueInList([0, 0, 0, 1]), 0))]
         inputs.append(one)
     content = {"inputs": inputs, "parameters": {"binary_data_output": bytes_.ConsumeBool()}}

@@ -79,11 +79,7 @@ def elements(flat: Sequence[Any], datatype: str) -> Any:
         raise ValueError("its data has a number beyond every float")
     if datatype == "BF16":
         return _to_bf16(flat)
-    letter = Tensor(b"", DTYPES[datatype], (0,)).element.format
-    try:
-        return struct.pack(f"={len(flat)}{letter}", *flat)
-    except (struct.error, OverflowError):
-        raise ValueError(f"not all of its data fits {datatype}") from None
+    return _packed(flat, Tensor(b"", DTYPES[datatype], (0,)).element.format, datatype)
 
 
 def json_values(tensor: Tensor) -> list[Any]:
@@ -108,11 +104,15 @@ def _all_finite(numbers: Sequence[float]) -> bool:
         return False
 
 
-def _to_bf16(flat: Sequence[float]) -> bytes:
+def _packed(flat: Sequence[Any], letter: str, datatype: str) -> bytes:
     try:
-        bits = struct.unpack(f"={len(flat)}I", struct.pack(f"={len(flat)}f", *flat))
-    except OverflowError:
-        raise ValueError("not all of its data fits BF16") from None
+        return struct.pack(f"={len(flat)}{letter}", *flat)
+    except (struct.error, OverflowError):
+        raise ValueError(f"not all of its data fits {datatype}") from None
+
+
+def _to_bf16(flat: Sequence[float]) -> bytes:
+    bits = struct.unpack(f"={len(flat)}I", _packed(flat, "f", "BF16"))
     # To the nearest, and to even where two are as near.
     halves = [(word + 0x7FFF + (word >> 16 & 1)) >> 16 for word in bits]
     if any(half & 0x7F80 == 0x7F80 for half in halves):

@@ -194,6 +194,14 @@ def test_a_client_that_leaves_cancels_its_inference() -> None:
         eventually(lambda: server.connections == 0)
 
 
+def test_only_so_much_is_read_ahead() -> None:
+    engine = FakeEngine(gate=threading.Event())
+    with serving(engine) as (server, _), Client(server, seconds=0.5) as client:
+        client.send(RAW)
+        with pytest.raises(TimeoutError):
+            client.send(bytes(64 << 20))
+
+
 def test_a_client_that_resets_its_connection_does_no_harm(server: Server) -> None:
     for _ in range(20):
         with Client(server) as client:
