@@ -52,7 +52,7 @@ class Server:
         self.where = listening.describe(address, self._listener)
         """For people: ``http://127.0.0.1:8080`` or ``unix:/run/armlet/serve.sock``."""
         self._crowd = Crowd(limits)
-        self._lanes = {name: Lane(name, plan) for name, plan in lanes.items()}
+        self.lanes = {name: Lane(name, plan) for name, plan in lanes.items()}
         self._thread = threading.Thread(target=self._run, name="http", daemon=True)
 
     @property
@@ -106,7 +106,7 @@ class Server:
             self._close()
 
     def _close(self) -> None:
-        for lane in self._lanes.values():
+        for lane in self.lanes.values():
             lane.stop()
         self._crowd.close()
         if self._listener is not None:
@@ -205,7 +205,7 @@ class Server:
     def _dispatch(self, connection: Connection, now: float) -> None:
         assert connection.endpoint is not None
         connection.state = "busy"
-        if not self._lanes[connection.endpoint.lane].offer(lambda: self._work(connection, now)):
+        if not self.lanes[connection.endpoint.lane].offer(lambda: self._work(connection, now)):
             self._refuse(connection, overloaded("too many requests wait", self._limits.retry_after), now)
 
     def _work(self, connection: Connection, received: float) -> None:

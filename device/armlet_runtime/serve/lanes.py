@@ -24,7 +24,8 @@ class Lane:
     def __init__(self, name: str, plan: LanePlan) -> None:
         self._jobs: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
         self._lock = threading.Lock()
-        self._room = plan.threads + plan.waiting
+        self.room = plan.threads + plan.waiting
+        """How many jobs more would be taken now."""
         self._threads = [
             threading.Thread(target=self._work, name=f"http-{name}-{number}", daemon=True)
             for number in range(plan.threads)
@@ -35,9 +36,9 @@ class Lane:
     def offer(self, job: Job) -> bool:
         """Whether there was room for it."""
         with self._lock:
-            if not self._room:
+            if not self.room:
                 return False
-            self._room -= 1
+            self.room -= 1
         self._jobs.put(job)
         return True
 
@@ -55,4 +56,4 @@ class Lane:
                 job()
             finally:
                 with self._lock:
-                    self._room += 1
+                    self.room += 1

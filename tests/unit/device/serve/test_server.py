@@ -24,7 +24,7 @@ INFER = "/v2/models/echo/infer"
 BODY = {"inputs": [{"name": "x", "datatype": "FP32", "shape": [2], "data": [1, 2]}]}
 JSON = json.dumps(BODY).encode()
 RAW = b"POST %s HTTP/1.1\r\nHost: h\r\nContent-Length: %d\r\n\r\n%s" % (INFER.encode(), len(JSON), JSON)
-QUICK = Limits(head_seconds=0.3, stall_seconds=0.3, body_seconds=2.0, idle_seconds=0.5)
+QUICK = Limits(head_seconds=1.0, stall_seconds=1.0, body_seconds=5.0, idle_seconds=1.0)
 
 
 def eventually(condition: Callable[[], bool], seconds: float = 5.0) -> None:
@@ -146,14 +146,13 @@ def test_wrong_methods_are_told_the_right_ones(server: Server, method: str, path
     ids=["half a head", "half a body"],
 )
 def test_a_client_that_stalls_is_told_and_holds_nobody_up(sent: bytes) -> None:
-    with serving(FakeEngine(), QUICK) as (server, _), contextlib.ExitStack() as stack:
+    with serving(FakeEngine(), QUICK) as (server, counted), contextlib.ExitStack() as stack:
         stalled = [stack.enter_context(Client(server)) for _ in range(30)]
         for client in stalled:
             client.send(sent)
         with Client(server) as other:
-            start = time.monotonic()
             assert other.ask("POST", INFER, BODY).status == 200
-            assert time.monotonic() - start < 1.0
+        assert counted[0] == ("infer", 200)
         for client in stalled:
             assert client.answer().status == 408
             assert client.at_end()
@@ -218,26 +217,25 @@ def test_overload_is_told_at_once_and_passes() -> None:
         waiting = [stack.enter_context(Client(server)) for _ in range(4)]
         for client in waiting:
             client.send(RAW)
-        eventually(lambda: engine.active == 2)
+        eventually(lambda: server.lanes["infer"].room == 0)
         with Client(server) as client:
-            eventually(lambda: client.ask("POST", INFER, BODY).status == 503)
             answer = client.ask("POST", INFER, BODY)
             assert (answer.status, answer.headers["retry-after"]) == (503, "3")
             assert client.ask("GET", "/v2/health/ready").status == 200
             assert engine.gate is not None
             engine.gate.set()
             assert [one.answer().status for one in waiting] == [200] * 4
+            eventually(lambda: server.lanes["infer"].room == 4)
             assert client.ask("POST", INFER, BODY).status == 200
 
 
 def test_bodies_in_hand_are_bounded_together() -> None:
     limits = Limits(body_bytes=1000, bodies_bytes=1500)
     with serving(FakeEngine(), limits) as (server, _), Client(server) as first, Client(server) as second:
-        head = b"POST %s HTTP/1.1\r\nHost: h\r\nContent-Length: 1000\r\n\r\n" % INFER.encode()
+        head = b"POST %s HTTP/1.1\r\nHost: h\r\nExpect: 100-continue\r\nContent-Length: 1000\r\n\r\n" % INFER.encode()
         first.send(head)
+        assert b"100 Continue" in first.line()
         first.send(b"1")
-        eventually(lambda: server.connections == 2)
-        time.sleep(0.05)
         second.send(head)
         answer = second.answer()
         assert (answer.status, answer.headers["retry-after"]) == (503, "1")
@@ -312,3 +310,25 @@ def test_one_that_never_started_frees_its_port() -> None:
     with pytest.raises(ConnectionRefusedError):
         Client(server)
     assert not server.live()
+
+
+def test_a_request_whose_deadline_passed_while_it_waited_never_reaches_the_engine() -> None:
+    engine = FakeEngine(gate=threading.Event())
+    with (
+        serving(engine, Limits(inferences=1, waiting=1)) as (server, _),
+        Client(server) as first,
+        Client(server) as late,
+    ):
+        first.send(RAW)
+        eventually(lambda: engine.active == 1)
+        late.socket.settimeout(10)
+        hurried = json.dumps({**BODY, "parameters": {"timeout": 1000}}).encode()
+        late.send(
+            b"POST %s HTTP/1.1\r\nHost: h\r\nContent-Length: %d\r\n\r\n%s" % (INFER.encode(), len(hurried), hurried)
+        )
+        eventually(lambda: server.lanes["infer"].room == 0)
+        time.sleep(0.01)
+        assert engine.gate is not None
+        engine.gate.set()
+        assert [first.answer().status, late.answer().status] == [200, 504]
+        assert len(engine.seen) == 1
