@@ -9,6 +9,7 @@ from invoke.tasks import task
 
 from armlet import cli
 from armlet.cli import edge
+from armlet.verbs import model_check
 
 _SKU = "name of a file in recipes/skus, without .yaml"
 _YES = "change this machine where it lacks something, without asking"
@@ -255,4 +256,5 @@ namespace = Collection(
     Collection("sources", sources_fetch, sources_lock),
     Collection("toolchain", toolchain_image, toolchain_shell),
     Collection("qemu", qemu_smoke),
+    Collection("model", model_check.check),
 )

@@ -42,7 +42,7 @@ def main(root: str, *words: str) -> NoReturn:
         if signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, signal.default_int_handler)
     # --write-pyc: Invoke would otherwise have every start compile our modules anew.
-    sys.exit(invoke("--search-root", root, "--write-pyc", *help_first(words)))
+    sys.exit(invoke("--search-root", root, "--write-pyc", *each_with_its_flag(help_first(words))))
 
 
 def _open_closed_streams() -> None:
@@ -117,6 +117,23 @@ def help_first(words: tuple[str, ...]) -> tuple[str, ...]:
     """``build --help`` as Invoke wants it: ``--help build`` (it would take the flag for the name of a SKU)."""
     asked = {"--help", "-h"} & {*words}
     return ("--help", words[0]) if asked and not words[0].startswith("-") else words
+
+
+MANY = frozenset({"--against"})
+"""Flags whose value may be a pattern that the shell has made many words of."""
+
+
+def each_with_its_flag(words: tuple[str, ...]) -> tuple[str, ...]:
+    """``--against a b`` as Invoke wants it: ``--against a --against b``."""
+    made: list[str] = []
+    flag = ""
+    for word in words:
+        if word.startswith("-"):
+            flag = word.partition("=")[0]
+        elif flag in MANY and made[-1] != flag:
+            made.append(flag)
+        made.append(word)
+    return tuple(made)
 
 
 def edge(body: Callable[P, None]) -> Callable[P, None]:

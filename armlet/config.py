@@ -16,7 +16,17 @@ from armlet import provider_rules
 from armlet.case import Case
 from armlet.choosing import choose
 from armlet.paths import Paths
-from armlet.recipes import SKUS, SOURCE_SETS, TOOLCHAINS, Shelf, Table, load_operators, misnamed, operators_file
+from armlet.recipes import (
+    SKUS,
+    SOURCE_SETS,
+    TOOLCHAINS,
+    Shelf,
+    Table,
+    load_kernel_types,
+    load_operators,
+    misnamed,
+    operators_file,
+)
 from armlet.rules import check
 from armlet.sdks import found as found_sdks
 from armlet.spec.cpu import CPUS, Cpu
@@ -42,6 +52,8 @@ class Resolved:
     source_set: SourceSet
     patches: Mapping[str, bytes]
     """Name as in ``Component.patches`` -> content; only those below ``recipes/patches/<version>/``."""
+    kernel_types: str | None
+    """What the source set's kernels take (:func:`armlet.registrations.kernel_types`); None where nobody has said."""
     sdks: Mapping[str, Path]
     """Vendors' files by their name -> the folder on this machine."""
     origins: Mapping[str, str]
@@ -119,6 +131,7 @@ def resolve_document(paths: Paths, name: str, document: Document) -> Resolved:
         cpu=cpu,
         source_set=source_set,
         patches=MappingProxyType(patches),
+        kernel_types=load_kernel_types(paths, source_set.name),
         sdks=MappingProxyType(sdks),
         origins=MappingProxyType(
             {

@@ -12,6 +12,7 @@ from pydantic import BaseModel
 
 from armlet.errors import ArmletError, Kind
 from armlet.paths import Paths
+from armlet.registrations import kernel_types
 from armlet.spec.base import NAME
 from armlet.spec.patterns import MEANINGS
 from armlet.spec.sku import Sku
@@ -117,6 +118,23 @@ def operators_file(paths: Paths, source_set: str) -> Path:
     return paths.root / "recipes" / "operators" / f"{source_set}.json"
 
 
+def load_kernel_types(paths: Paths, source_set: str) -> str | None:
+    """What ``registrations.kernel_types`` reads of a source set; null where that table is not there.
+
+    Raises:
+        ArmletError: the table is damaged.
+    """
+    path = operators_file(paths, source_set).with_name(f"{source_set}.types.json")
+    try:
+        text = path.read_text(encoding="utf-8")
+        kernel_types(text)
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, AttributeError, TypeError) as error:
+        raise _damaged_table(paths, path, "types", error) from error
+    return text
+
+
 def load_operators(paths: Paths, source_set: str) -> Table | None:
     """The operators that a source set has kernels for; null where their table is not there.
 
@@ -133,10 +151,13 @@ def load_operators(paths: Paths, source_set: str) -> Table | None:
     except FileNotFoundError:
         return None
     except (OSError, ValueError, AttributeError, TypeError) as error:
-        where = path.relative_to(paths.root).as_posix()
-        raise ArmletError(
-            f"the table of operators cannot be read: {error}",
-            hint="write it again (docs/adding-a-sku.md, Operators)",
-            kind=Kind.INPUT,
-            where=where,
-        ) from error
+        raise _damaged_table(paths, path, "operators", error) from error
+
+
+def _damaged_table(paths: Paths, path: Path, of: str, error: Exception) -> ArmletError:
+    return ArmletError(
+        f"the table of {of} cannot be read: {error}",
+        hint="write it again (docs/adding-a-sku.md, Operators)",
+        kind=Kind.INPUT,
+        where=path.relative_to(paths.root).as_posix(),
+    )

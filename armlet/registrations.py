@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 ONNX_DOMAIN = "ai.onnx"
@@ -128,10 +128,45 @@ def table_text(sources: Iterable[str]) -> str:
     """
     # No symbol is defined: what is left is there in every build, apart from training, ATen and half precision.
     found = table(one for source in sources for one in parse(source, defined=()))
+    return _one_a_line({domain: {op: json.dumps(since) for op, since in ops.items()} for domain, ops in found.items()})
+
+
+def _one_a_line(table: Mapping[str, Mapping[str, str]]) -> str:
     domains = [
         f"  {json.dumps(domain)}: {{\n"
-        + ",\n".join(f"    {json.dumps(op)}: {json.dumps(since)}" for op, since in operators.items())
+        + ",\n".join(f"    {json.dumps(op)}: {text}" for op, text in operators.items())
         + "\n  }"
-        for domain, operators in found.items()
+        for domain, operators in table.items()
     ]
     return "{\n" + ",\n".join(domains) + "\n}\n"
+
+
+def kernel_types_text(types: Mapping[Registration, Mapping[str, Iterable[str]]]) -> str:
+    """The text of ``recipes/operators/<source set>.types.json``: what each kernel takes, one kernel a line."""
+    table: dict[str, dict[str, list[str]]] = {}
+    for one in sorted(types, key=lambda one: (one.domain, one.op, one.since, one.until or 0, one.types)):
+        takes = {name: " ".join(sorted(allowed)) for name, allowed in sorted(types[one].items())}
+        row = json.dumps([one.since, one.until, " ".join(one.types), takes])
+        table.setdefault(one.domain, {}).setdefault(one.op, []).append(row)
+    return _one_a_line(
+        {
+            domain: {op: "[\n      " + ",\n      ".join(rows) + "\n    ]" for op, rows in operators.items()}
+            for domain, operators in table.items()
+        }
+    )
+
+
+def kernel_types(text: str) -> dict[Registration, dict[str, tuple[str, ...]]]:
+    """What :func:`kernel_types_text` wrote.
+
+    Raises:
+        ValueError, AttributeError, TypeError: it did not.
+    """
+    return {
+        Registration(domain=domain, op=op, since=int(since), until=until, types=tuple(types.split())): {
+            name: tuple(allowed.split()) for name, allowed in takes.items()
+        }
+        for domain, operators in json.loads(text).items()
+        for op, rows in operators.items()
+        for since, until, types, takes in rows
+    }

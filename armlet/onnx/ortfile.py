@@ -26,7 +26,7 @@ def format_version(data: bytes) -> int:
     Raises:
         ArmletError: ``data`` is no ORT-format model.
     """
-    return int(_session(data).OrtVersion())
+    return int(session_of(data).OrtVersion())
 
 
 def canonical(data: bytes) -> bytes:
@@ -39,7 +39,7 @@ def canonical(data: bytes) -> bytes:
     Raises:
         ArmletError: ``data`` is no ORT-format model.
     """
-    session = _session(data)
+    session = session_of(data)
     builder = library("flatbuffers").Builder(len(data) + 4096)
     root = session._tab
     model = root.Indirect(root.Pos + root.Offset(_MODEL_FIELD))
@@ -61,7 +61,12 @@ def canonical(data: bytes) -> bytes:
     return bytes(builder.Output())
 
 
-def _session(data: bytes) -> Any:
+def session_of(data: bytes) -> Any:
+    """The file's root table.
+
+    Raises:
+        ArmletError: ``data`` is no ORT-format model.
+    """
     if not is_ort_format(data):
         raise ArmletError("not an ORT-format model", hint="convert the ONNX model first", kind=Kind.INPUT)
     return library(f"{_FBS}.InferenceSession").InferenceSession.GetRootAs(data, 0)

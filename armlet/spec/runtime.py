@@ -32,15 +32,17 @@ class Requires(Spec):
 
 
 class Kernels(Spec):
-    """Kernels of one operator that take the same types."""
+    """Kernels of one operator that take the same types; in a payload, nodes that have the same."""
 
     since_versions: tuple[int, ...]
     """Versions of the operator's definition (a node's ``since_version``) that the kernels take: a node is served
     exactly if its own is listed. A kernel registered for a closed range lists every number of the range; one that is
     registered with an open end takes only the version it names, as ONNX Runtime's registry does."""
-    types: tuple[str, ...] | None
-    """Types of the first type constraint, as ONNX names them (``float``, ``int64``; ``a|b`` where a kernel binds two);
-    null: the registration names none, the kernel takes what its definition allows."""
+    takes: tuple[dict[str, tuple[str, ...]], ...] | None = None
+    """Type constraint, as the operator's definition names it (``T1``; where it names none, the input or output) ->
+    types, as ONNX names them (``float`` for a tensor of them, ``seq(tensor(float))``). A node is served if one entry
+    allows the type of every constraint that it names and the node has. A payload's entries have one type for each of
+    a node's constraints. Null: not known."""
 
 
 class ShippedFile(Spec):

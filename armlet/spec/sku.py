@@ -27,6 +27,9 @@ BUILDABLE_PROVIDERS: Mapping[Provider, frozenset[Arch]] = {
 DOMAINS_LEFT_OUT: Mapping[Flavor, frozenset[str]] = {"minimal": frozenset({"ai.onnx.ml"})}
 """Flavor -> operator domains that its build is configured without."""
 
+TYPES_LEFT_OUT: Mapping[Flavor, tuple[str, ...]] = {"minimal": ("float8", "optional(", "sparse_tensor(")}
+"""Flavor -> beginnings of the types that its build is configured without."""
+
 ElementType = Literal[
     "bool",
     "float",

@@ -18,6 +18,7 @@ from armlet.gates.reading import forbidden_prefixes, read_artefact, tree
 from armlet.process import Command, Runner
 from armlet.reproducible import EPOCH
 from armlet.spec.runtime import Kernels
+from armlet.spec.sku import TYPES_LEFT_OUT
 from armlet.steps import compile as compile_step
 from armlet.steps import image, wheel
 from armlet.steps.archive import write_tarball
@@ -25,7 +26,7 @@ from armlet.steps.base import Step, Work
 from armlet.steps.inside import cause
 from armlet.steps.runtime_tree import lay_out
 
-REVISION = 5
+REVISION = 6
 
 _IN, _SCRATCH = "/in", "/scratch"
 _LIBC = "libc.so.6"
@@ -60,6 +61,7 @@ def _facts(resolved: Resolved) -> Mapping[str, Any]:
         "cpu": {"name": resolved.cpu.name, "march": resolved.cpu.march},
         "toolchain": resolved.toolchain.model_dump(mode="json", by_alias=True),
         "source_set": resolved.source_set.model_dump(mode="json", by_alias=True),
+        "kernel_types": None if resolved.kernel_types is None else digest.of_bytes(resolved.kernel_types.encode()),
         # A gate that is added, or whose meaning changes, judges what an older one let pass.
         "gates": {gate.name: gate.reason for gate in GATES},
     }
@@ -200,7 +202,11 @@ def _operators(resolved: Resolved, compiled: Path) -> dict[str, dict[str, tuple[
         for file in sorted((compiled.parent / compile_step.REGISTERED).glob("*.cc"))
         for one in registrations.parse(file.read_text(encoding="utf-8"))
     ]
-    found = kernels.contract(registered, linked)
+    types: kernels.KernelTypes | None = None
+    if resolved.kernel_types is not None:
+        left_out = TYPES_LEFT_OUT.get(resolved.sku.runtime.flavor, ())
+        types = kernels.without(registrations.kernel_types(resolved.kernel_types), left_out)
+    found = kernels.contract(registered, linked, types)
     if not found:
         raise ArmletError(
             f"no operator can be named: {len(registered)} kernels registered, {len(linked)} found in the library",

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from armlet.registrations import Registration, parse, table, table_text
+from armlet.registrations import Registration, kernel_types, kernel_types_text, parse, table, table_text
 
 SOURCE = """
 // BuildKernelCreateInfo<ONNX_OPERATOR_KERNEL_CLASS_NAME(kCpuExecutionProvider, kOnnxDomain, 1, InComment)>,
@@ -56,6 +56,17 @@ def test_the_table_has_every_start_once_and_sorted() -> None:
         "com.microsoft": {"Tiny": [1]},
     }
     assert json.loads(table_text([SOURCE])) == table(parse(SOURCE))
+
+
+def test_the_table_of_types_is_read_as_it_was_written() -> None:
+    types: dict[Registration, dict[str, tuple[str, ...]]] = {
+        ROUND: {"T": ("float",)},
+        CLIP: {"T": ("float", "seq(tensor(float))")},
+        CLIP13: {},
+    }
+    text = kernel_types_text(types)
+    assert kernel_types(text) == types
+    assert text == kernel_types_text({one: types[one] for one in reversed(types)})
 
 
 @pytest.mark.parametrize(

@@ -1,10 +1,13 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from armlet import digest, kernels, manifest
@@ -16,7 +19,7 @@ from tests.fakes.artefacts import LIBRARY, fake_artefact
 from tests.fakes.elf_file import FakeElf
 from tests.fakes.recipes import FakeProject
 
-OPERATORS = {"ai.onnx": {"Relu": (Kernels(since_versions=(14,), types=("float",)),)}}
+OPERATORS = {"ai.onnx": {"Relu": (Kernels(since_versions=(14,), takes=({"T": ("float",)},)),)}}
 
 
 @pytest.fixture
@@ -72,33 +75,56 @@ class TestKernels:
         float8 = entry.format("Float8E5M2")
         text = f"{entry.format('int8_t')},\n#if !defined(DISABLE_FLOAT8_TYPES)\n{float8},\n#endif\n"
         linked = kernels.linked(symbol("kCpuExecutionProvider_Q_kOnnxDomain_ver21_int8_t"))
-        found = kernels.contract(parse(text), linked)
-        assert found == {"ai.onnx": {"Q": (Kernels(since_versions=(21,), types=("int8",)),)}}
+        found = kernels.contract(parse(text), linked, {registration("Q", 21, None, "int8_t"): {"T2": ("int8",)}})
+        assert found == {"ai.onnx": {"Q": (Kernels(since_versions=(21,), takes=({"T2": ("int8",)},)),)}}
 
     def test_what_is_linked_and_not_registered_is_not_promised(self) -> None:
-        assert kernels.contract([], kernels.linked(symbol("kCpuExecutionProvider_Abs_kOnnxDomain_ver13"))) == {}
+        assert kernels.contract([], kernels.linked(symbol("kCpuExecutionProvider_Abs_kOnnxDomain_ver13")), {}) == {}
 
     def test_a_closed_range_takes_every_version_and_an_open_one_its_first(self) -> None:
         registered = [registration("Conv", 8, 11), registration("Conv", 22)]
-        assert kernels.contract(registered, frozenset(registered)) == {
-            "ai.onnx": {"Conv": (Kernels(since_versions=(8, 9, 10, 11, 22), types=None),)}
+        types = {one: {"T": ("float",)} for one in registered}
+        assert kernels.contract(registered, frozenset(registered), types) == {
+            "ai.onnx": {"Conv": (Kernels(since_versions=(8, 9, 10, 11, 22), takes=({"T": ("float",)},)),)}
         }
 
     def test_newer_versions_with_more_types_are_an_entry_of_their_own(self) -> None:
-        registered = [
-            registration("Add", 7, 8, "float"),
-            registration("Add", 14, None, "float"),
-            registration("Add", 14, None, "int8_t"),
-        ]
-        assert kernels.contract(registered, frozenset(registered))["ai.onnx"]["Add"] == (
-            Kernels(since_versions=(7, 8), types=("float",)),
-            Kernels(since_versions=(14,), types=("float", "int8")),
+        types = {
+            registration("Add", 7, 8, "float"): {"T": ("float",)},
+            registration("Add", 14, None, "float"): {"T": ("float",)},
+            registration("Add", 14, None, "int8_t"): {"T": ("int8",)},
+        }
+        assert kernels.contract(types, frozenset(types), types)["ai.onnx"]["Add"] == (
+            Kernels(since_versions=(7, 8), takes=({"T": ("float",)},)),
+            Kernels(since_versions=(14,), takes=({"T": ("float", "int8")},)),
         )
 
-    def test_a_kernel_without_types_takes_them_all(self) -> None:
+    @pytest.mark.parametrize("types", [None, {registration("Max", 13, None, "float"): {"T": ("float",)}}])
+    def test_a_kernel_that_no_table_knows_leaves_the_version_unknown(self, types: kernels.KernelTypes | None) -> None:
         registered = [registration("Max", 13, None, "float"), registration("Max", 13)]
-        (entry,) = kernels.contract(registered, frozenset(registered))["ai.onnx"]["Max"]
-        assert entry.types is None
+        (entry,) = kernels.contract(registered, frozenset(registered), types)["ai.onnx"]["Max"]
+        assert entry.takes is None
+
+    def test_entries_are_joined_only_where_that_promises_nothing_new(self) -> None:
+        unsigned: kernels.Takes = {"T1": ("uint8",), "T2": ("int8", "uint8")}
+        signed: kernels.Takes = {"T1": ("int8",), "T2": ("int8",)}
+        assert kernels.merged([unsigned, signed]) == (signed, unsigned)
+        assert kernels.merged([signed, {"T1": ("uint8",), "T2": ("int8",)}]) == (
+            {"T1": ("int8", "uint8"), "T2": ("int8",)},
+        )
+        assert kernels.merged([signed, signed, {"T1": ("int8",)}]) == (signed, {"T1": ("int8",)})
+
+    @given(st.lists(st.dictionaries(st.just("A") | st.just("B"), st.sampled_from("xyz").map(lambda one: (one,)))))
+    def test_joining_keeps_what_is_taken(self, takes: list[dict[str, tuple[str, ...]]]) -> None:
+        def served(alternatives: Iterable[kernels.Takes]) -> set[tuple[str, str]]:
+            return {
+                (a, b)
+                for a in "xyz"
+                for b in "xyz"
+                if any(a in one.get("A", a) and b in one.get("B", b) for one in alternatives)
+            }
+
+        assert served(kernels.merged(takes)) == served(takes)
 
 
 class TestAssemble:
