@@ -56,8 +56,10 @@ class Connection:
         self.filled = 0
         self.out: deque[memoryview] = deque()
         self.keep_alive = True
+        self.ended = False
+        """The client has closed its side, and may still read."""
         self.gone = False
-        """The client has closed its side."""
+        """The connection is broken or closed."""
         self.deadline = now + limits.idle_seconds
         self.last_byte = now
         """When something last came or went."""
@@ -68,7 +70,7 @@ class Connection:
         self._scanned = 0
 
     def receive(self, now: float) -> None:
-        """Take what is there. Sets ``gone`` at the end of the stream or when it broke."""
+        """Take what is there. Sets ``ended`` at the end of the stream, and ``gone`` where it broke."""
         try:
             if self.state == "body" and self.filled < len(self.body):
                 with memoryview(self.body) as view:
@@ -82,11 +84,10 @@ class Connection:
         except (BlockingIOError, InterruptedError):
             return
         except OSError:
-            count = 0
-        if count:
-            self.last_byte = now
-        else:
             self.gone = True
+            return
+        self.ended = not count
+        self.last_byte = now
 
     def next_head(self, now: float) -> Head | None:
         """The head of the next request once it is complete. Raises :class:`HttpError`."""
@@ -161,6 +162,11 @@ class Connection:
         return stalled or (self.state != "writing" and now > self.deadline)
 
     @property
+    def over(self) -> bool:
+        """Whether nothing more can come of it: its client is gone, or waits for no answer and asks nothing more."""
+        return self.state != "busy" and (self.gone or (self.ended and self.state != "writing"))
+
+    @property
     def wants_reading(self) -> bool:
         """While an answer is made only so much is read ahead."""
-        return self.state not in ("busy", "writing") or len(self.buffer) < self.limits.head_bytes
+        return not self.ended and (self.state not in ("busy", "writing") or len(self.buffer) < self.limits.head_bytes)

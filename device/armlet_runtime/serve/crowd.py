@@ -79,7 +79,7 @@ class Crowd:
         if connection not in self._masks:
             return
         wanted = 0
-        if connection.wants_reading and not connection.gone:
+        if connection.wants_reading:
             wanted |= selectors.EVENT_READ
         if connection.state == "writing":
             wanted |= selectors.EVENT_WRITE

@@ -19,7 +19,7 @@ class HttpRequest:
     """What the path has where the route has a blank."""
     body: memoryview
     cancelled: Callable[[], bool]
-    """Whether the client is gone."""
+    """Whether the client has closed its side: it is gone, most likely."""
     received: float
     """When all of it was there, by :func:`time.monotonic`."""
 

@@ -153,19 +153,16 @@ class Server:
             if not mask:
                 self._handed_back(connection, now)
             if mask & selectors.EVENT_READ:
-                self._readable(connection, now)
+                connection.receive(now)
             if mask & selectors.EVENT_WRITE and connection.state == "writing" and connection.send(now):
                 self._sent(connection, now)
-            if connection.state not in ("busy", "closed"):
+            if not connection.gone:
                 self._advance(connection, now)
+            if connection.over:
+                self._drop(connection)
             self._crowd.watch(connection)
         except Exception:
             log.exception("a connection failed")
-            self._drop(connection)
-
-    def _readable(self, connection: Connection, now: float) -> None:
-        connection.receive(now)
-        if connection.gone and connection.state not in ("busy", "writing"):
             self._drop(connection)
 
     def _advance(self, connection: Connection, now: float) -> None:
@@ -214,7 +211,9 @@ class Server:
         assert endpoint is not None
         assert head is not None
         body, connection.body = connection.body, bytearray()
-        request = HttpRequest(head, connection.parameters, memoryview(body), lambda: connection.gone, received)
+        request = HttpRequest(
+            head, connection.parameters, memoryview(body), lambda: connection.gone or connection.ended, received
+        )
         try:
             response = endpoint.handle(request)
         except HttpError as error:
@@ -250,9 +249,7 @@ class Server:
 
     def _sent(self, connection: Connection, now: float) -> None:
         """All of an answer has gone."""
-        if connection.gone:
-            self._drop(connection)
-        elif connection.keep_alive:
+        if connection.keep_alive:
             connection.reset(now)
         else:
             connection.linger(now)

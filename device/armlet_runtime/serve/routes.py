@@ -23,7 +23,7 @@ STATUS: Mapping[RefusalKind, int] = {
     "overloaded": 503,
     "deadline": 504,
     "too_large": 413,
-    # Nobody is there to read it; what proxies log for such.
+    # What proxies log for such: most of these clients are gone.
     "cancelled": 499,
     "internal": 500,
 }

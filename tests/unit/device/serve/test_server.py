@@ -201,6 +201,23 @@ def test_only_so_much_is_read_ahead() -> None:
             client.send(bytes(64 << 20))
 
 
+def test_a_client_may_close_its_side_and_read_on(server: Server) -> None:
+    with Client(server) as client:
+        client.send(b"GET /v2 HTTP/1.1\r\nHost: h\r\n\r\n" * 3 + b"GET /half")
+        client.socket.shutdown(socket.SHUT_WR)
+        assert [client.answer().status for _ in range(3)] == [200] * 3
+        assert client.at_end()
+
+
+def test_a_client_that_closes_its_side_gives_up_its_inference() -> None:
+    engine = FakeEngine(gate=threading.Event())
+    with serving(engine) as (server, _), Client(server) as client:
+        client.send(RAW)
+        eventually(lambda: engine.active == 1)
+        client.socket.shutdown(socket.SHUT_WR)
+        assert client.answer().status == 499
+
+
 def test_a_client_that_resets_its_connection_does_no_harm(server: Server) -> None:
     for _ in range(20):
         with Client(server) as client:
