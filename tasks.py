@@ -36,7 +36,7 @@ def whole_test(_context: Any, yes: bool = False) -> None:
     from armlet import doctor, process, suite
 
     with cli.run("test-prepare") as (paths, emit):
-        doctor.prepare(process.HostRunner(), paths, emit, cli.consent(yes=yes))
+        doctor.prepare(process.HostRunner(), paths, emit, cli.consent(yes=yes), tests=True)
     with cli.run("test", echo=True) as (paths, emit):
         suite.test(paths, process.HostRunner(), emit)
 
