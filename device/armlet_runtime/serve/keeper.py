@@ -10,7 +10,8 @@ import logging
 import os
 import threading
 import time
-from typing import Callable, Iterable
+from collections import Counter
+from typing import Callable
 
 from armlet_runtime.serve.config import DeviceConfig
 from armlet_runtime.serve.interface import Refused, Telemetry
@@ -256,7 +257,10 @@ class Keeper:
 
 
 def _in_words(ready: Ready) -> str:
-    shares: Iterable[str] = (f"{name} {share:.0%}" for name, share in ready.share.items())
-    parts = [f"ready after {ready.seconds:.1f} s", "nodes: " + (", ".join(shares) or "unknown")]
+    parts = [f"ready after {ready.seconds:.1f} s"]
+    for name, share in ready.share.items():
+        operators = Counter(operator for _, operator, provider in ready.nodes if provider == name)
+        told = ", ".join(f"{operator} x{count}" for operator, count in operators.most_common())
+        parts.append(f"{name} runs {share:.0%} of the nodes ({told})")
     parts += [f"without {name}: {why}" for name, why in ready.skipped.items()]
     return "; ".join([*parts, *([ready.note] if ready.note else [])])

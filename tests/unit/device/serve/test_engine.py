@@ -130,6 +130,25 @@ def test_overload_is_told_at_once_and_passes(service: Service) -> None:
     assert service.ask("slow", times=(1, "int64")) == 1.0
 
 
+@pytest.mark.parametrize(
+    ("policy", "second", "third"), [("drop-oldest", "overloaded", "ok"), ("block", "ok", "overloaded")]
+)
+def test_other_policies(tmp_path: Path, library: ort.Library, policy: str, second: str, third: str) -> None:
+    serving.takes_long(tmp_path)
+    with serving.serving(tmp_path, f"[models]\nqueue = 1\npolicy = {policy}\n") as own:
+        slot = own.engine._keeper.slots["slow"]
+        stop = False
+        first = Asking(lambda: own.send("slow", 20.0, lambda: stop, times=(LONG, "int64")))
+        until(lambda: slot.current and slot.current.busy_since)
+        waiting = Asking(lambda: own.ask("slow", times=(1, "int64")))
+        until(lambda: len(slot.queue) == 1)
+        last = Asking(lambda: own.ask("slow", 20.0 if third == "ok" else 0.3, times=(1, "int64")))
+        loser = waiting if second == "overloaded" else last
+        assert loser.end().kind == "overloaded"
+        stop = True
+        assert (first.end().kind, waiting.end().kind, last.end().kind) == ("cancelled", second, third)
+
+
 def test_the_worker_has_no_numpy_and_is_the_kernels_first_choice(service: Service) -> None:
     pid = service.pid("add")
     assert "numpy" not in Path(f"/proc/{pid}/maps").read_text()

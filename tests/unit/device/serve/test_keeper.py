@@ -17,6 +17,8 @@ from armlet_runtime.serve.keeper import Keeper
 from armlet_runtime.serve.payloads import Candidate, candidate_of
 from armlet_runtime.serve.slot import Activation, Slot
 
+from tests.fakes.serving import until
+
 READY = Ready(("CPUExecutionProvider",), {}, {"CPUExecutionProvider": 1.0}, (), 2.0)
 MANIFEST: dict[str, Any] = {
     "model": "m",
@@ -270,6 +272,24 @@ def test_no_process_can_be_started(device: FakeDevice) -> None:
     device.refuse = None
     device.at(1.0).become_ready()
     assert device.slot.state == "ready"
+
+
+def test_what_should_not_be_does_not_end_the_keeper(device: FakeDevice, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Were its thread to end, the kernel would end every worker."""
+    rounds: list[int] = []
+
+    def go_round() -> None:
+        rounds.append(len(rounds))
+        if len(rounds) == 1:
+            raise ZeroDivisionError
+
+    monkeypatch.setattr(device.keeper, "_go_round_locked", go_round)
+    monkeypatch.setattr("armlet_runtime.serve.keeper.TICK_SECONDS", 0.01)
+    device.keeper.begin()
+    until(lambda: len(rounds) > 3)
+    # The watchdog is not fed any more, and systemd starts the service anew.
+    assert device.keeper.broken
+    device.keeper.end()
 
 
 def test_threads_are_no_more_than_cores(device: FakeDevice) -> None:
