@@ -237,7 +237,9 @@ class Keeper:
 
     def _dispatch(self, slot: Slot, worker: WorkerProcess) -> None:
         def enough() -> bool:
-            return worker.gone.is_set() or (worker.leaving and (slot.current is not None or not len(slot.queue)))
+            if worker.gone.is_set() or worker.killed_for:
+                return True
+            return bool(worker.leaving and (slot.current is not None or not len(slot.queue)))
 
         while True:
             try:

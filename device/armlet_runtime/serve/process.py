@@ -95,9 +95,9 @@ class WorkerProcess:
         return -(self._process.returncode or 0) in faults
 
     def compute(self, call: Call) -> bool:
-        """Have a call computed; blocks until the worker is free again. False: it was gone, and never saw the call."""
+        """Have a call computed; blocks until the worker is free again. False: it was going, and never saw the call."""
         with self._lock:
-            if self.gone.is_set():
+            if self.gone.is_set() or self.killed_for:
                 return False
             self._idle.clear()
             self._call = call
@@ -132,8 +132,8 @@ class WorkerProcess:
 
     def kill(self, why: str) -> None:
         """End it now; ``why`` continues "the worker ..."."""
-        if not self.killed_for:
-            self.killed_for = why
+        with self._lock:
+            self.killed_for = self.killed_for or why
         self._process.kill()
         # A process that hangs in the kernel outlives its killing; nobody is to wait for it.
         self._channel.close()

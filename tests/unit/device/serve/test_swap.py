@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import itertools
 import threading
 import time
@@ -37,6 +38,10 @@ def current(service: Service, model: str) -> WorkerProcess:
     return worker
 
 
+def more_than(answers: list[list[Any]], counts: list[int]) -> bool:
+    return all(len(into) > count for into, count in zip(answers, counts, strict=True))
+
+
 def test_a_swap_under_load_loses_nothing(service: Service) -> None:
     stop = threading.Event()
     answers: list[list[Any]] = [[] for _ in range(4)]
@@ -55,6 +60,9 @@ def test_a_swap_under_load_loses_nothing(service: Service) -> None:
         serving.adds(service.root, float(generation), version=f"{generation}.0", generation=generation)
         service.engine.load("add")
         assert service.add(0.0) == generation
+        # Each has heard of it before the next one comes.
+        counts = [len(into) for into in answers]
+        until(functools.partial(more_than, answers, [count + 1 for count in counts]))
     stop.set()
     for asker in askers:
         asker.join()
