@@ -9,7 +9,7 @@ from invoke.tasks import task
 
 from armlet import cli
 from armlet.cli import edge
-from armlet.verbs import model_check
+from armlet.verbs import key_new, model_check, model_convert, model_pack, model_verify, sku_operators
 
 _SKU = "name of a file in recipes/skus, without .yaml"
 _YES = "change this machine where it lacks something, without asking"
@@ -252,9 +252,10 @@ namespace = Collection(
     build,
     show_gates,
     clean,
-    Collection("sku", sku_list, sku_show, sku_new, sku_overview),
+    Collection("sku", sku_list, sku_show, sku_new, sku_overview, sku_operators.operators),
     Collection("sources", sources_fetch, sources_lock),
     Collection("toolchain", toolchain_image, toolchain_shell),
     Collection("qemu", qemu_smoke),
-    Collection("model", model_check.check),
+    Collection("model", model_check.check, model_convert.convert, model_pack.pack, model_verify.verify),
+    Collection("key", key_new.new),
 )

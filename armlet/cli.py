@@ -119,7 +119,7 @@ def help_first(words: tuple[str, ...]) -> tuple[str, ...]:
     return ("--help", words[0]) if asked and not words[0].startswith("-") else words
 
 
-MANY = frozenset({"--against"})
+MANY = frozenset({"--against", "--from-models"})
 """Flags whose value may be a pattern that the shell has made many words of."""
 
 

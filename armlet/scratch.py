@@ -14,8 +14,8 @@ from armlet.errors import ArmletError, Kind, is_host_error
 from armlet.store import remove_older
 
 _MARK = "armlet-"
-_LEFT = tuple(f"{_MARK}{what}-*" for what in ("models", "smoke", "profile", "convert", "quantise"))
-"""What a killed smoke leaves."""
+_LEFT = tuple(f"{_MARK}{what}-*" for what in ("models", "smoke", "profile", "convert", "quantise", "pack", "package"))
+"""What commands that were killed leave."""
 _LONGEST_SMOKE_SECONDS = 24 * 3600
 _LEAST_FREE = 64 << 10
 """Bytes. What fails with less than that fails for want of room."""

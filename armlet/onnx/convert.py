@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -18,6 +18,7 @@ from armlet.errors import ArmletError, Kind
 from armlet.events import Note, Sink, silent
 from armlet.files import write_whole
 from armlet.onnx import ortfile
+from armlet.onnx.folding import folded_by_the_core
 from armlet.onnx.levels import LEVELS, Level, level_of
 from armlet.onnx.libraries import library
 from armlet.onnx.reading import Limits, Shapes, nodes, read
@@ -28,6 +29,9 @@ _SILENT = 4
 """Log severity: the exception says it all."""
 _SPATIAL = frozenset({"Conv", "ConvTranspose", "MaxPool", "AveragePool"})
 _LOWEST = -128
+_NCHWC = "com.microsoft.nchwc"
+_PAGE = 4096
+"""Bytes."""
 _NEEDS_KNOWN_SHAPES: frozenset[Provider] = frozenset({"xnnpack"})
 """Providers that make their kernels when the model is loaded, from the channels, height and width known then."""
 
@@ -47,6 +51,8 @@ class Converted:
     operators: dict[str, int]
     """``Conv`` or ``com.microsoft:FusedConv`` -> number of nodes."""
     concerns: tuple[str, ...]
+    data: Path | None = None
+    """The file with an ONNX model's external data, beside the model; null: the model has everything inside."""
 
 
 def convert(
@@ -78,10 +84,12 @@ def convert(
             where=str(out),
         )
     source = read(model, shapes=shapes, limits=limits)
+    _refuse_foreign_layout(source, model)
     level = level_of(source, providers)
     data = ortfile.canonical(save_optimised(source, level, save_as="ORT", where=model))
     optimised = library("onnx").load_model_from_string(save_optimised(source, level, save_as="ONNX", where=model))
-    concerns = _told(_concerns(_in_onnxs_operators(source, optimised, level, model), providers), model, emit)
+    seen = _concerns(_in_onnxs_operators(source, optimised, level, model), providers)
+    concerns = _told((*seen, *_computed_here(source)), model, emit)
     # What was written anew is read once before anything relies on it.
     _session(data, library("onnxruntime").SessionOptions(), (), model)
     return _written(out, data, providers=providers, level=level, operators=_counted(optimised), concerns=concerns)
@@ -98,15 +106,57 @@ def keep_onnx(
 ) -> Converted:
     """The model as a runtime with ONNX's own format takes it, which optimises it for its providers when it loads.
 
-    Nothing changes but the inputs' shapes; arguments as in ``convert``.
+    Nothing changes but the inputs' shapes; arguments as in ``convert``. A model with external data keeps it outside, in
+    one file ``<out>.data``, which is the first of the two to be written.
 
     Raises:
         ArmletError: the model cannot be read.
     """
     source = read(model, shapes=shapes, limits=limits)
+    _refuse_foreign_layout(source, model)
     concerns = _told(_concerns(source, providers), model, emit)
+    beside = _write_data(source, model, out)
     data: bytes = source.SerializeToString(deterministic=True)
-    return _written(out, data, providers=providers, level=None, operators=_counted(source), concerns=concerns)
+    made = _written(out, data, providers=providers, level=None, operators=_counted(source), concerns=concerns)
+    return replace(made, data=beside)
+
+
+def _write_data(source: Any, model: Path, out: Path) -> Path | None:
+    """Puts the tensors that ``model`` has in other files into one beside ``out``, and leaves references in ``source``.
+
+    None where the model has everything inside.
+    """
+    tools = library("onnx.external_data_helper")
+    as_is = library("onnx").load(str(model), load_external_data=False)
+    outside = {tensor.name for tensor in as_is.graph.initializer if tools.uses_external_data(tensor)}
+    moved = [tensor for tensor in source.graph.initializer if tensor.name in outside]
+    if not moved:
+        return None
+    beside = out.with_name(f"{out.name}.data")
+    data = bytearray()
+    for tensor in moved:
+        # On pages of their own, the kernel can map them in place.
+        data += bytes(-len(data) % _PAGE)
+        content = tensor.raw_data
+        tools.set_external_data(tensor, location=beside.name, offset=len(data), length=len(content))
+        tensor.ClearField("raw_data")
+        data += content
+    write_whole(beside, bytes(data))
+    return beside
+
+
+def _refuse_foreign_layout(model: Any, where: Path) -> None:
+    """Raises:
+    ArmletError: (INPUT) the model is in a layout that only kernels for x86 take.
+    """
+    count = sum(node.domain == _NCHWC for node in nodes(model.graph))
+    if count:
+        raise ArmletError(
+            f"was optimised for an x86 processor: {count} of its operators are of {_NCHWC}, without kernels for ARM",
+            hint="give the model as it was exported, not one that ONNX Runtime has optimised",
+            kind=Kind.INPUT,
+            where=str(where),
+        )
 
 
 def _told(concerns: tuple[str, ...], model: Path, emit: Sink) -> tuple[str, ...]:
@@ -189,6 +239,17 @@ def _in_onnxs_operators(source: Any, optimised: Any, level: Level, where: Path) 
 def _concerns(optimised: Any, providers: Sequence[Provider]) -> tuple[str, ...]:
     shapes = () if not _NEEDS_KNOWN_SHAPES & set(providers) else (*_fused_already(optimised), *_free_shapes(optimised))
     return (*shapes, *_lowest_weights(optimised))
+
+
+def _computed_here(source: Any) -> tuple[str, ...]:
+    folded = folded_by_the_core(source.graph)
+    if not folded:
+        return ()
+    told = ", ".join(f"{count} {operator}" for operator, count in sorted(folded.items()))
+    return (
+        f"{told} of constants alone were computed by this machine: their last bits, and so the file's hash, may be "
+        "others on another processor; let the exporter fold them",
+    )
 
 
 def _lowest_weights(optimised: Any) -> tuple[str, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from typing import Any
 
 from armlet.errors import ArmletError, Kind
@@ -20,13 +21,33 @@ def is_ort_format(data: bytes) -> bool:
     return data[4:8] == IDENTIFIER
 
 
-def format_version(data: bytes) -> int:
+def format_version(data: bytes, *, where: str = "") -> int:
     """The format's version as the file states it.
 
     Raises:
-        ArmletError: ``data`` is no ORT-format model.
+        ArmletError: (INPUT) ``data`` is no ORT-format model, or a damaged one; ``where`` is its file.
     """
-    return int(session_of(data).OrtVersion())
+    session = session_of(data, where)
+    try:
+        return int(session.OrtVersion())
+    # Flatbuffers reads where the damaged file tells it to, and a number there may be anything.
+    except (ValueError, TypeError, IndexError, struct.error) as error:
+        raise _input("says no version of the ORT format: it is damaged", _AGAIN, where) from error
+
+
+def demand_version(data: bytes, taken: tuple[int, int], *, by: str, where: str = "") -> None:
+    """Does nothing where the model's format is one that a runtime takes: its oldest and its newest.
+
+    Raises:
+        ArmletError: (INPUT) it is of another version, damaged, or no ORT-format model.
+    """
+    found, (oldest, newest) = format_version(data, where=where), taken
+    if not oldest <= found <= newest:
+        reads = f"{oldest}" if oldest == newest else f"{oldest} to {newest}"
+        raise _input(f"is in version {found} of the ORT format, and {by} reads {reads}", _AGAIN, where)
+
+
+_AGAIN = "convert the ONNX model that it was made from again: ./inv model.convert"
 
 
 def canonical(data: bytes) -> bytes:
@@ -61,15 +82,19 @@ def canonical(data: bytes) -> bytes:
     return bytes(builder.Output())
 
 
-def session_of(data: bytes) -> Any:
+def session_of(data: bytes, where: str = "") -> Any:
     """The file's root table.
 
     Raises:
-        ArmletError: ``data`` is no ORT-format model.
+        ArmletError: (INPUT) ``data`` is no ORT-format model; ``where`` is its file.
     """
     if not is_ort_format(data):
-        raise ArmletError("not an ORT-format model", hint="convert the ONNX model first", kind=Kind.INPUT)
+        raise _input("not an ORT-format model", "convert the ONNX model first: ./inv model.convert", where)
     return library(f"{_FBS}.InferenceSession").InferenceSession.GetRootAs(data, 0)
+
+
+def _input(what: str, hint: str, where: str) -> ArmletError:
+    return ArmletError(what, hint=hint, kind=Kind.INPUT, where=where)
 
 
 def _write_resolver(builder: Any, resolver: Any) -> int:

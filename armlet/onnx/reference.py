@@ -10,15 +10,18 @@ from armlet.errors import ArmletError, Kind
 from armlet.onnx.libraries import library
 from armlet.onnx.samples import Sample
 
+_DRAWN = "samples are chosen by the model's name in the SKU: DRAWN in armlet/onnx/samples.py"
+
 
 def reference_outputs(
-    model: Path, samples: Sequence[Sample], *, as_written: bool = False
+    model: Path, samples: Sequence[Sample], *, as_written: bool = False, hint: str = _DRAWN
 ) -> tuple[tuple[Any, ...], ...]:
     """Per sample the model's outputs as NumPy arrays, from the ONNX file as it was handed over.
 
     Args:
         as_written: nothing is optimised. A quantised model is then computed in float between its QuantizeLinear nodes,
             which is what ONNX says it means: int8 kernels differ from that, and on x86 from processor to processor.
+        hint: what to do where the model does not take them.
 
     Raises:
         ArmletError: the model does not take the samples.
@@ -35,7 +38,7 @@ def reference_outputs(
     except Exception as error:  # The binding's exception classes share no base class of their own.
         raise ArmletError(
             f"this machine's ONNX Runtime cannot run the model on its samples: {error}",
-            hint="samples are chosen by the model's name in the SKU: DRAWN in armlet/onnx/samples.py",
+            hint=hint,
             kind=Kind.INPUT,
             where=str(model),
         ) from error

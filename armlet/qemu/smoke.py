@@ -11,7 +11,8 @@ from armlet.config import resolve
 from armlet.errors import ArmletError, Kind
 from armlet.events import Note, Sink, silent
 from armlet.files import write_whole
-from armlet.onnx.convert import Converted, convert, keep_onnx
+from armlet.onnx.convert import Converted
+from armlet.onnx.fit import Taker, fit
 from armlet.onnx.int8_probes import INT8_PROBES, exact_outputs
 from armlet.onnx.probes import CLIP_OPERATORS, clip_without_minimum
 from armlet.onnx.reading import Limits, Shapes
@@ -22,11 +23,10 @@ from armlet.paths import Paths
 from armlet.process import Runner
 from armlet.providers import PROVIDERS
 from armlet.qemu.checks import Check, check_trial, check_wrong_conversion
+from armlet.qemu.place import place_of
 from armlet.qemu.report import STALE, SmokeReport
-from armlet.qemu.rootfs import make
-from armlet.qemu.run import Target, demand_model
 from armlet.qemu.runtime import find_runtime, unpack
-from armlet.qemu.trial import LATENCY_RUNS, Place, Trial, Wanted, attempt
+from armlet.qemu.trial import INT8_TOLERANCE, LATENCY_RUNS, Place, Trial, Wanted, attempt
 from armlet.registrations import ONNX_DOMAIN
 from armlet.scratch import scratch, sweep
 from armlet.spec.runtime import RuntimeManifest
@@ -36,10 +36,6 @@ REPORT = "smoke.json"
 MODELS = "models"
 """Folder beside the report: each of the SKU's models as it ran."""
 _FUSED = "com.microsoft:FusedConv"
-INT8_TOLERANCE = 0.05
-"""Largest difference of an int8 model's outputs from what its QDQ nodes say. Kernels round each layer's result to one
-of 256 steps, and may do so the other way where it lies in the middle. Of ``text-direction`` one step of a score moves
-the probability of an undecided sample by 0.025, and there are two scores."""
 
 Tried = tuple[Trial, tuple[Check, ...]]
 
@@ -66,15 +62,7 @@ def smoke(
     if current is False:
         emit(Note(text=f"dist/{sku} {STALE}: ./inv build --sku {sku}"))
     sweep()
-    demand_model(resolved.cpu, runner)
-    suite = resolved.toolchain.base.suite
-    rootfs = make(paths, suite=suite, architecture=resolved.toolchain.debian_arch, emit=emit, runner=runner)
-    place = Place(
-        target=Target(rootfs=rootfs, cpu=resolved.cpu),
-        library=runtime.library,
-        device=paths.root / "device",
-        providers=runtime.manifest.providers,
-    )
+    place = place_of(paths, resolved, runtime, emit, runner)
     tried: list[Tried] = []
     with scratch("models") as folder:
         wheel = unpack(runtime.wheel, folder / "wheel") if runtime.wheel else None
@@ -96,7 +84,7 @@ def smoke(
         sku=sku,
         current=current,
         cpu=resolved.cpu.name,
-        rootfs=f"Debian {suite} {resolved.toolchain.debian_arch}",
+        rootfs=f"Debian {resolved.toolchain.base.suite} {resolved.toolchain.debian_arch}",
         library=runtime.library.name,
         library_size=runtime.library.stat().st_size,
         beside={path.name: path.stat().st_size for path in runtime.beside},
@@ -209,22 +197,9 @@ class _Bench:
         )
 
     def _convert(self, model: Path, shapes: Shapes, providers: Sequence[Provider]) -> Converted:
-        out = self.folder / f"{model.stem}-{'-'.join(providers)}"
-        if self.manifest.flavor != "minimal":
-            as_is = out.with_name(f"{out.name}.onnx")
-            return keep_onnx(model, as_is, providers=providers, shapes=shapes, limits=self.limits, emit=self.emit)
-        ort = out.with_name(f"{out.name}.ort")
-        converted = convert(model, ort, providers=providers, shapes=shapes, limits=self.limits, emit=self.emit)
-        oldest, newest = self.manifest.ort_format_version
-        assert converted.format_version is not None
-        if not oldest <= converted.format_version <= newest:
-            raise ArmletError(
-                f"this machine's ONNX Runtime writes ORT format {converted.format_version}, and {self.manifest.sku} "
-                f"reads {oldest} to {newest}",
-                hint=f"convert with onnxruntime {self.manifest.ort_version}",
-                kind=Kind.HOST,
-            )
-        return converted
+        taker = Taker.built(self.manifest)
+        out = self.folder / f"{model.stem}-{'-'.join(providers)}{taker.suffix}"
+        return fit(model, out, taker, providers=providers, shapes=shapes, emit=self.emit)
 
 
 def _judge(report: SmokeReport, target: Path) -> None:

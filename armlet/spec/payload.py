@@ -58,7 +58,7 @@ class Histogram(Spec):
     of: Literal["values", "mean", "std"]
     """Every element, or one number per sample."""
     edges: tuple[float, ...]
-    """Between the bins, rising; the first and the last bin are open."""
+    """Between the bins, rising; the first and the last bin are open, and a value on an edge is in the bin above it."""
     shares: tuple[float, ...]
     """Of each bin; they add up to 1. One more than ``edges``."""
 

@@ -1,4 +1,5 @@
-"""What runs on the target: ``armlet_runtime.ort`` binds ONNX Runtime, ``armlet_runtime.smoke`` tries a model.
+"""What runs on the target: ``armlet_runtime.ort`` binds ONNX Runtime, ``armlet_runtime.smoke`` tries a model,
+``armlet_runtime.payload`` checks who signed a model and that nothing of it was changed.
 
 Importing this package loads nothing else: no native library, no NumPy.
 """

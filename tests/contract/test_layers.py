@@ -19,6 +19,7 @@ LAYERS: tuple[frozenset[str], ...] = (
     frozenset({"armlet.spec"}),
     frozenset(
         {
+            "armlet.allow_list",
             "armlet.case",
             "armlet.choosing",
             "armlet.config",
@@ -56,6 +57,7 @@ LAYERS: tuple[frozenset[str], ...] = (
             "armlet.host",
             "armlet.lacks",
             "armlet.onnx",
+            "armlet.payload",
             "armlet.qemu",
             "armlet.sources",
             "armlet.steps",

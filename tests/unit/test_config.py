@@ -61,7 +61,7 @@ def test_every_value_of_a_resolved_sku_is_told_with_its_origin(project: FakeProj
     rows = {key: (value, origin) for key, value, origin in config.describe(config.resolve(project.paths, "demo-a53"))}
     assert rows["runtime.providers"][0] == "xnnpack, cpu"
     assert rows["toolchain.base.image"][0] == "-"
-    assert rows["runtime.operators.allow[0].opsets"][0] == "11, 17"
+    assert rows["runtime.operators.allow[0].opsets"][0] == "11, 18"
     assert all(origin.startswith(("recipes/", "toolchains/", "default (", "armlet/")) for _, origin in rows.values())
 
 
@@ -98,13 +98,13 @@ WRONG = [
     (SKU, "library_mib: 6", "library_mib: true", "budgets.library_mib: true is not a number", "write a number"),
     (SKU, "name: demo-a53", "name: demo-a72", 'name: "demo-a72" is not the name of the file', "write name: demo-a53"),
     (SKU, "schema: 1", "schema: 2", "schema: unknown schema version 2", "Known: 1"),
-    (SKU, "[11, 17]", "[17, 11]", "runtime.operators.allow[0].opsets: [17, 11] is upside down", "write [11, 17]"),
-    (SKU, "[11, 17]", "[11, 99]", "allow[0].opsets: opset 99 is newer than ONNX Runtime 1.21.0 knows",
+    (SKU, "[11, 18]", "[18, 11]", "runtime.operators.allow[0].opsets: [18, 11] is upside down", "write [11, 18]"),
+    (SKU, "[11, 18]", "[11, 99]", "allow[0].opsets: opset 99 is newer than ONNX Runtime 1.21.0 knows",
      "the newest is 22: write [11, 22]"),
-    (SKU, "[11, 17]", "[0, 17]", "allow[0].opsets: there is no opset 0", "count from 1"),
-    (SKU, "[11, 17]", "[11]", "allow[0].opsets: has too few values", "write 2 values"),
-    (SKU, "[11, 17]", "[11, 12, 13]", "allow[0].opsets: has too many values", "[11, 12, 13]"),
-    (SKU, "[11, 17]", "[11, 17.5]", "allow[0].opsets: 17.5 is not a whole number", "write a whole number"),
+    (SKU, "[11, 18]", "[0, 18]", "allow[0].opsets: there is no opset 0", "count from 1"),
+    (SKU, "[11, 18]", "[11]", "allow[0].opsets: has too few values", "write 2 values"),
+    (SKU, "[11, 18]", "[11, 12, 13]", "allow[0].opsets: has too many values", "[11, 12, 13]"),
+    (SKU, "[11, 18]", "[11, 18.5]", "allow[0].opsets: 18.5 is not a whole number", "write a whole number"),
     (SKU, "- AveragePool", "- AveragePol", 'allow[0].operators: unknown operator "AveragePol"',
      'did you mean "AveragePool"?'),
     (SKU, "- Cast", "- cast", 'allow[0].operators: "cast" is not taken', "an operator, such as Conv"),
@@ -112,7 +112,7 @@ WRONG = [
     (SKU, "- Cast", "- FusedConv", 'unknown operator "FusedConv"', 'did you mean "com.microsoft:FusedConv"?'),
     (SKU, "- Cast", "- con.microsoft:FusedConv", 'unknown operator domain "con.microsoft"',
      'did you mean "com.microsoft"?'),
-    (SKU, "- Cast", "- Gelu", "Gelu has no kernel for opset 17 or older", "it starts with opset 20"),
+    (SKU, "- Cast", "- Gelu", "Gelu has no kernel for opset 18 or older", "it starts with opset 20"),
     (SKU, "- Cast", "- GroupNormalization", 'unknown operator "GroupNormalization"', "operators they consist of"),
     (SKU, "- Cast", "- Zzzzzz", 'unknown operator "Zzzzzz"', " hint: recipes/operators has all"),
     (SKU, "- Cast", "- ai.onnx.ml:TreeEnsembleRegressor", "flavor: minimal is built without ai.onnx.ml", "leave"),
@@ -201,7 +201,7 @@ def test_an_allow_entry_keeps_to_one_domain(project: FakeProject) -> None:
     project.change(SKU, "- Cast", "- com.microsoft:FusedConv")
     told = refused(project)
     assert "allow[0].operators: mixes domains: ai.onnx, com.microsoft" in told
-    assert "opset 17 of com.microsoft is newer" in told
+    assert "opset 18 of com.microsoft is newer" in told
 
 
 def test_both_names_of_onnx_own_domain_are_taken(project: FakeProject) -> None:

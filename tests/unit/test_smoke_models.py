@@ -15,9 +15,11 @@ from armlet.events import Event, Note
 from armlet.onnx.libraries import library
 from armlet.paths import Paths
 from armlet.qemu import smoke as module
+from armlet.qemu.run import Target
 from armlet.qemu.runtime import Runtime
-from armlet.qemu.trial import Trial
+from armlet.qemu.trial import Place, Trial
 from armlet.spec import runtime as spec
+from armlet.spec.cpu import CPUS
 from armlet.spec.runtime import RuntimeManifest
 from tests.fakes.recipes import FakeProject
 
@@ -64,8 +66,9 @@ def paths(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Paths:
     built = Runtime(manifest=MANIFEST, library=project.root / "lib.so", wheel=None)
     built.library.write_bytes(b"ELF")
     monkeypatch.setattr(module, "find_runtime", lambda *_: built)
-    monkeypatch.setattr(module, "demand_model", lambda *_: None)
-    monkeypatch.setattr(module, "make", lambda *_, **__: project.root / "rootfs")
+    target = Target(rootfs=project.root / "rootfs", cpu=CPUS["cortex-a53"])
+    place = Place(target=target, library=built.library, device=project.root / "device", providers=("cpu",))
+    monkeypatch.setattr(module, "place_of", lambda *_: place)
     monkeypatch.setattr(module, "attempt", lambda *_, **given: good(given["name"]))
     return project.paths
 

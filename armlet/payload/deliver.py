@@ -1,0 +1,75 @@
+"""The files that a payload becomes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from armlet_runtime import payload as device
+
+from armlet import digest
+from armlet.events import Sink
+from armlet.payload import packages
+from armlet.payload.archive import Content, unpack, write_archive
+from armlet.payload.keys import Signer
+from armlet.payload.wish import PACKAGES, Delivery, Format
+from armlet.process import Runner
+from armlet.spec.payload import PayloadManifest
+
+
+@dataclass(frozen=True)
+class Packing:
+    """The archive is always made; whatever else is asked for is made of what a device reads in it."""
+
+    manifest: PayloadManifest
+    content: Content
+    signer: Signer | None
+    delivery: Delivery
+    limit: int
+    folder: Path
+    """For what is only on the way to what is asked for."""
+    runner: Runner | None
+    emit: Sink
+
+    @property
+    def text(self) -> bytes:
+        """``payload.json``: what is signed. Sorted keys, no spaces, a newline at the end."""
+        return digest.canonical_json(self.manifest.model_dump(mode="json", by_alias=True)) + b"\n"
+
+    def files(self) -> dict[Format, Path]:
+        """Makes what is asked for, and says where it is.
+
+        Raises:
+            ArmletError: as ``write_archive`` and ``write_package``.
+        """
+        wanted, model = self.delivery.formats, self.manifest
+        key = self.signer.public if self.signer else None
+        stem = f"{model.model}-{model.version}-g{model.generation}"
+        archive = self._place("payload") / f"{stem}{device.SUFFIX}"
+        signature = self.signer.sign(self.text) if self.signer else None
+        write_archive(archive, self.text, signature, self.content, created=model.created, key=key, limit=self.limit)
+        found: dict[Format, Path] = {"payload": archive}
+        if {*wanted} - {"payload"}:
+            found["folder"] = self._place("folder") / stem
+            unpack(archive, found["folder"], key=key, limit=self.limit)
+        for kind in PACKAGES:
+            if kind in wanted:
+                found[kind] = self._package(kind, found["folder"])
+        return {kind: path for kind, path in found.items() if kind in wanted}
+
+    def _place(self, kind: Format) -> Path:
+        return self.delivery.out if kind in self.delivery.formats else self.folder
+
+    def _package(self, kind: packages.PackageFormat, payload: Path) -> Path:
+        target = self.delivery.out / f"{packages.package_name(self.manifest.model)}_{self.manifest.version}_all.{kind}"
+        packages.write_package(
+            target,
+            kind,
+            manifest=self.manifest,
+            payload=payload,
+            licence=self.delivery.licence_file,
+            maintainer=self.delivery.maintainer,
+            runner=self.runner,
+            emit=self.emit,
+        )
+        return target

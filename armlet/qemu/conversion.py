@@ -1,0 +1,260 @@
+"""One model converted for a SKU and tried on its runtime: what fails is not kept."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+
+from armlet import digest
+from armlet.config import Resolved, resolve
+from armlet.errors import ArmletError, Kind
+from armlet.events import Note, Sink, silent
+from armlet.files import write_whole
+from armlet.onnx.convert import Converted
+from armlet.onnx.fit import Taker, fit
+from armlet.onnx.libraries import library
+from armlet.onnx.reading import Shapes, input_shapes, nodes, read
+from armlet.onnx.record import read_record, record_path, write_record
+from armlet.onnx.reference import reference_outputs
+from armlet.onnx.sample_files import demand_fit, load_samples
+from armlet.onnx.samples import Sample, samples_for
+from armlet.paths import Paths
+from armlet.process import Runner
+from armlet.qemu.checks import fallback
+from armlet.qemu.place import place_of
+from armlet.qemu.report import STALE
+from armlet.qemu.runtime import Runtime, find_runtime
+from armlet.qemu.trial import INT8_TOLERANCE, TOLERANCE, Trial, Wanted, attempt
+from armlet.scratch import scratch, sweep
+from armlet.spec.model_record import Conversion, ModelRecord, SourceModel
+
+_INT8 = frozenset({"QuantizeLinear", "DynamicQuantizeLinear", "ConvInteger", "MatMulInteger"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fitted:
+    """A model that was converted for a SKU, and how it did on the SKU's runtime."""
+
+    sku: str
+    converted: Converted
+    record: Path
+    trial: Trial | None
+    """None: it was not tried."""
+
+
+def convert_for(
+    paths: Paths,
+    model: Path,
+    sku: str,
+    *,
+    out: Path | None = None,
+    shapes: Shapes | None = None,
+    samples: Path | None = None,
+    load_test: bool = True,
+    planned: str | None = None,
+    emit: Sink = silent,
+    runner: Runner | None = None,
+) -> Fitted:
+    """Writes the model as the SKU's runtime takes it, and the record beside it, once that runtime has run it.
+
+    Args:
+        out: the file; None: ``<model>-<sku>`` with the format's ending, beside the model.
+        shapes: inputs whose shapes are fixed for good.
+        samples: a folder of ``.npz`` files to try it on; None: random numbers with a fixed seed.
+        load_test: without it, the SKU need not be built.
+        planned: the id that a build of the recipes would have now: a runtime of other recipes is told.
+
+    Raises:
+        ArmletError: (INPUT) the SKU, the model, its shapes, samples or record are wrong, or nothing is built; (HOST)
+            no emulator, or no room; (TARGET) the runtime refuses the model, or computes something else. Nothing is
+            written then, and what was at ``out`` stays.
+    """
+    resolved = resolve(paths, sku)
+    runtime = _runtime(paths, sku, load_test=load_test)
+    if runtime is not None and planned not in (None, runtime.manifest.build_id):
+        emit(Note(text=f"dist/{sku} {STALE}: ./inv build --sku {sku}"))
+    taker = Taker.built(runtime.manifest) if runtime else Taker.planned(resolved)
+    target = _target(model, out, taker)
+    sweep()
+    with scratch("convert") as folder:
+        made = fit(model, folder / target.name, taker, shapes=shapes, emit=emit)
+        record = read_record(model)
+        trial = None
+        if load_test and runtime is not None:
+            tried = _samples(model, shapes or {}, samples, emit)
+            trial = _tried(paths, resolved, runtime, made, model, tried, emit, runner)
+            _judge(trial, taker, model, target.name)
+            made = _with_fallback(made, trial, taker, emit)
+        kept = _kept(made, target)
+    done = Conversion(
+        sku=sku,
+        ort_version=taker.ort_version,
+        providers=taker.providers,
+        level=None if made.level is None else made.level.name,
+        inputs={name: tuple(shape) for name, shape in (shapes or {}).items()},
+        loaded=trial is not None,
+        input_sha256=digest.of_file(model),
+    )
+    return Fitted(
+        sku=sku, converted=kept, record=write_record(target, _recorded(record, model, kept, done)), trial=trial
+    )
+
+
+def _runtime(paths: Paths, sku: str, *, load_test: bool) -> Runtime | None:
+    """The SKU's runtime; None where there is none, and none is needed."""
+    try:
+        return find_runtime(paths, sku)
+    except ArmletError as error:
+        if not load_test:
+            return None
+        hint = f"{error.hint}; or convert it untried: --no-load-test"
+        what = f"{error.what}, so no model can be tried on it"
+        raise ArmletError(what, hint=hint, kind=error.kind, where=error.where) from error
+
+
+def _target(model: Path, out: Path | None, taker: Taker) -> Path:
+    target = out or model.with_name(f"{model.stem}-{taker.sku}{taker.suffix}")
+    if target.suffix != taker.suffix:
+        raise ArmletError(
+            f"{taker.sku} is of the flavor {taker.flavor}, and its models are named *{taker.suffix}",
+            hint=f"write --out {target.with_suffix(taker.suffix)}",
+            kind=Kind.INPUT,
+            where=str(target),
+        )
+    if target.is_dir() or target.resolve() == model.resolve():
+        what = "is a folder" if target.is_dir() else "is the model itself"
+        raise ArmletError(what, hint="give another file: --out", kind=Kind.INPUT, where=str(target))
+    return target
+
+
+def _samples(model: Path, shapes: Shapes, folder: Path | None, emit: Sink) -> tuple[Sample, ...]:
+    source = read(model, shapes=shapes)
+    known = input_shapes(source)
+    if folder is not None:
+        dtype_of = library("onnx.helper").tensor_dtype_to_np_dtype
+        types = {value.name: dtype_of(value.type.tensor_type.elem_type) for value in source.graph.input}
+        samples = load_samples(folder)
+        demand_fit(samples, {name: (types[name], shape) for name, shape in known.items()})
+        return samples
+    return samples_for(model.stem, model, _for_random_numbers(known, model, emit) | dict(shapes))
+
+
+def _for_random_numbers(known: Mapping[str, Sequence[int | None]], model: Path, emit: Sink) -> dict[str, Sequence[int]]:
+    """Shapes of inputs to try it on: a free first dimension is the batch, of which one is enough."""
+    chosen: dict[str, Sequence[int]] = {}
+    for name, shape in known.items():
+        one = [1 if size is None and place == 0 else size for place, size in enumerate(shape)]
+        if None in one:
+            shown = ",".join("?" if size is None else str(size) for size in one)
+            raise ArmletError(
+                f'its input "{name}" has free dimensions ({shown}), so no random numbers can be made for it',
+                hint=f"fix its shape for good: --shape {name}={shown}, or give samples: --samples FOLDER",
+                kind=Kind.INPUT,
+                where=str(model),
+            )
+        chosen[name] = [size for size in one if size is not None]
+    free = [name for name, shape in known.items() if None in shape]
+    if free:
+        emit(Note(text=f"{model.name}: tried with a batch of 1 (input {', '.join(free)})"))
+    return chosen
+
+
+def _tried(
+    paths: Paths,
+    resolved: Resolved,
+    runtime: Runtime,
+    made: Converted,
+    model: Path,
+    samples: Sequence[Sample],
+    emit: Sink,
+    runner: Runner | None,
+) -> Trial:
+    int8 = _is_int8(read(model))
+    wanted = Wanted(
+        outputs=reference_outputs(model, samples, as_written=int8), tolerance=INT8_TOLERANCE if int8 else TOLERANCE
+    )
+    place = place_of(paths, resolved, runtime, emit, runner)
+    emit(Note(text=f"running {model.name} on {resolved.cpu.name}"))
+    how_far = "left to the runtime" if made.level is None else f"level {made.level.name}"
+    return attempt(
+        place,
+        made.path,
+        name=model.name,
+        conversion=f"for {', '.join(made.providers)}: {how_far}",
+        samples=samples,
+        wanted=wanted,
+        runs=0,
+        emit=emit,
+        runner=runner,
+    )
+
+
+def _is_int8(model: Any) -> bool:
+    return any(node.op_type in _INT8 or node.op_type.startswith("QLinear") for node in nodes(model.graph))
+
+
+def _judge(trial: Trial, taker: Taker, model: Path, name: str) -> None:
+    """Raises:
+    ArmletError: (TARGET) the runtime refused the model, or its outputs are not this machine's.
+    """
+    if trial.refused:
+        raise ArmletError(
+            f"the runtime of {taker.sku} refuses {name}: {trial.refused}",
+            hint=f"keep what it asks for: ./inv sku.operators --sku {taker.sku} --from-models {model} --write, "
+            f"then: ./inv build --sku {taker.sku}",
+            kind=Kind.TARGET,
+            where=str(model),
+        )
+    if trial.worst_difference > trial.tolerance:
+        worst = max(trial.answers, key=lambda answer: answer.difference)
+        raise ArmletError(
+            f"the runtime of {taker.sku} differs from this machine's ONNX Runtime by {worst.difference:.2g} on "
+            f"{worst.sample}, and {trial.tolerance:g} is allowed",
+            hint="a kernel computes something else than x86's: ./inv qemu.smoke tells whether it does so with the "
+            "SKU's own models; --no-load-test converts it all the same",
+            kind=Kind.TARGET,
+            where=str(model),
+        )
+
+
+def _with_fallback(made: Converted, trial: Trial, taker: Taker, emit: Sink) -> Converted:
+    """With what the trial showed of convolutions that the preferred provider was left out of."""
+    told = fallback(trial, taker.providers)
+    if told is None:
+        return made
+    emit(Note(text=f"{trial.model}: {told}"))
+    return replace(made, concerns=(*made.concerns, told))
+
+
+def _kept(made: Converted, target: Path) -> Converted:
+    """Puts what passed in its place. An older model goes first where it would find another one's data beside it."""
+    beside = None
+    if made.data is not None:
+        beside = target.with_name(made.data.name)
+        target.unlink(missing_ok=True)
+        write_whole(beside, made.data.read_bytes())
+    # Until the new record is written there is none, rather than one of another model.
+    record_path(target).unlink(missing_ok=True)
+    write_whole(target, made.path.read_bytes())
+    return replace(made, path=target, data=beside)
+
+
+def _recorded(record: ModelRecord | None, model: Path, kept: Converted, conversion: Conversion) -> ModelRecord:
+    """The model's record, carried on; a model without one begins here."""
+    known = record or ModelRecord(
+        model=model.name,
+        sha256=conversion.input_sha256,
+        created=datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        source=SourceModel(kind="onnx", name=model.name, sha256=conversion.input_sha256, tools={}),
+    )
+    return known.model_copy(
+        update={
+            "model": kept.path.name,
+            "sha256": kept.sha256,
+            "conversion": conversion,
+            "warnings": tuple(dict.fromkeys((*known.warnings, *kept.concerns))),
+        }
+    )

@@ -1,0 +1,116 @@
+"""The folder of a payload: read without following links, written whole or not at all."""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+import stat
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO, Callable, Iterator
+
+from armlet_runtime.refusal import DAMAGED, FORM, UNSAFE, PayloadError
+
+_AGAIN = "get it again from who made it"
+
+Write = Callable[[str, Iterator[bytes]], None]
+"""Takes a path below the folder, and the pieces of its content."""
+
+
+@contextmanager
+def opened(folder: Path, path: str) -> Iterator[BinaryIO]:
+    """A file of a payload, unbuffered.
+
+    Raises:
+        PayloadError: it is not there (DAMAGED), or is a link, a pipe or whatever else is no file (UNSAFE).
+    """
+    try:
+        # Without O_NONBLOCK, opening a pipe would wait for somebody to write to it.
+        descriptor = os.open(folder / path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except FileNotFoundError:
+        raise PayloadError(DAMAGED, f"it has no {path}", _AGAIN) from None
+    except OSError:
+        # Links and sockets cannot be opened like that.
+        _demand_file(os.lstat(folder / path), path)
+        raise
+    try:
+        _demand_file(os.fstat(descriptor), path)
+        with os.fdopen(descriptor, "rb", buffering=0, closefd=False) as stream:
+            yield stream
+    finally:
+        os.close(descriptor)
+
+
+def _demand_file(found: os.stat_result, path: str) -> None:
+    if not stat.S_ISREG(found.st_mode):
+        raise PayloadError(UNSAFE, f"{path} is a link, or whatever else is no file", _AGAIN) from None
+
+
+def demand_no_more(folder: Path, wanted: set[str]) -> None:
+    """Raises:
+    PayloadError: the folder holds a link or pipe, or a file or folder that is not on the way to what is wanted.
+    """
+    folders = {"/".join(path.split("/")[:end]) for path in wanted for end in range(1, path.count("/") + 1)}
+    waiting = [""]
+    while waiting:
+        place = waiting.pop()
+        with os.scandir(folder / place) as entries:
+            for entry in entries:
+                path = f"{place}/{entry.name}" if place else entry.name
+                told = path.encode("unicode_escape", "surrogateescape").decode("ascii")
+                if not (entry.is_dir(follow_symlinks=False) or entry.is_file(follow_symlinks=False)):
+                    raise PayloadError(UNSAFE, f"it holds {told}, which is neither file nor folder", _AGAIN)
+                is_folder = entry.is_dir(follow_symlinks=False)
+                if path not in (folders if is_folder else wanted):
+                    raise PayloadError(FORM, f"it holds {told}, which its manifest does not list", _AGAIN)
+                if is_folder:
+                    waiting.append(path)
+
+
+def read_to_the_end(_path: str, pieces: Iterator[bytes]) -> None:
+    for _ in pieces:
+        pass
+
+
+@contextmanager
+def written(into: Path | None) -> Iterator[Write]:
+    """What writes a file below ``into``, or reads it to its end where that is None."""
+    if into is None:
+        yield read_to_the_end
+        return
+    with os.scandir(into) as entries:
+        if next(entries, None) is not None:
+            raise FileExistsError(errno.EEXIST, "the folder is not empty", str(into))
+    folders = {into}
+    try:
+
+        def write(path: str, pieces: Iterator[bytes]) -> None:
+            target = into / path
+            target.parent.mkdir(parents=True, exist_ok=True)
+            folders.update(parent for parent in target.parents if into in parent.parents)
+            with target.open("xb") as stream:
+                for piece in pieces:
+                    stream.write(piece)
+                stream.flush()
+                os.fsync(stream.fileno())
+
+        yield write
+        for folder in folders:
+            _sync(folder)
+    except BaseException:
+        _empty(into)
+        raise
+
+
+def _sync(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _empty(folder: Path) -> None:
+    for path in folder.iterdir():
+        shutil.rmtree(path, ignore_errors=True) if path.is_dir() and not path.is_symlink() else path.unlink()

@@ -1,0 +1,121 @@
+"""Payloads as deb and ipk: what is in them, the same bytes twice, and the order of their versions."""
+
+from __future__ import annotations
+
+import io
+import tarfile
+from pathlib import Path
+
+import pytest
+from armlet_runtime import payload as device
+
+from armlet.errors import ArmletError, Kind
+from armlet.payload.keys import Signer, load_signer, new_key
+from armlet.payload.pack import pack
+from armlet.payload.packages import PackageFormat, package_name, package_version
+from armlet.payload.wish import FORMATS, Delivery, Made, Wish
+from tests.fakes import models
+
+NAME = "armlet-model-dense-net"
+PLACE = "usr/lib/armlet/models/dense_net/1.2.0~rc1"
+
+
+@pytest.fixture(scope="module")
+def signer(tmp_path_factory: pytest.TempPathFactory) -> Signer:
+    return load_signer(new_key("release", tmp_path_factory.mktemp("keys")).private, lambda: "")
+
+
+def packed(folder: Path, signer: Signer) -> Made:
+    model = models.dense(folder / "dense.onnx")
+    models.record(model)
+    licence = folder / "LICENCE"
+    licence.write_text("Do what you like — with care.\n")
+    wish = Wish(
+        name="dense_net",
+        version="1.2.0~rc1",
+        generation=7,
+        description="Costs $5: ${HOME}, $PATH and 'quotes'",
+        licence="MIT",
+        samples=models.samples(folder / "samples"),
+    )
+    delivery = Delivery(out=folder / "out", formats=FORMATS, licence_file=licence, maintainer="Zoë <zoe@invalid>")
+    return pack(model, wish, signer=signer, delivery=delivery)
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory, signer: Signer) -> Made:
+    return packed(tmp_path_factory.mktemp("pack"), signer)
+
+
+def members(data: bytes) -> dict[str, bytes]:
+    """Of a deb (an ar archive) or an ipk (a tar of the same three)."""
+    if data.startswith(b"!<arch>\n"):
+        found, rest = {}, data[8:]
+        while rest:
+            name, size = rest[:16].decode().rstrip(" /"), int(rest[48:58])
+            found[name], rest = rest[60 : 60 + size], rest[60 + size + size % 2 :]
+        return found
+    return {name.removeprefix("./"): content for name, (content, _) in files(data).items()}
+
+
+def files(data: bytes) -> dict[str, tuple[bytes, tarfile.TarInfo]]:
+    with tarfile.open(fileobj=io.BytesIO(data)) as archive:
+        return {info.name: (file.read(), info) for info in archive if (file := archive.extractfile(info)) is not None}
+
+
+@pytest.mark.parametrize("kind", ["deb", "ipk"])
+def test_a_package_holds_the_payload_and_its_licence(
+    kind: PackageFormat, made: Made, signer: Signer, tmp_path: Path
+) -> None:
+    parts = members(made.files[kind].read_bytes())
+    assert [*parts] == ["debian-binary", "control.tar.gz", "data.tar.gz"]
+    inside = {name.removeprefix("./"): value for name, value in files(parts["data.tar.gz"]).items()}
+    document = f"usr/share/doc/{NAME}/copyright"
+    assert all(name.startswith(f"{PLACE}/") for name in inside.keys() - {document})
+    for name, (content, info) in inside.items():
+        assert (info.mode, info.uid, info.gid, info.mtime) == (0o644, 0, 0, 1769860800)
+        target = tmp_path / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_bytes(content)
+    assert device.verify(tmp_path / PLACE, [signer.public]).sha256 == made.sha256
+    assert "MIT" in (tmp_path / document).read_text()
+    assert (tmp_path / document).read_text().endswith("— with care.\n")
+
+
+@pytest.mark.parametrize("kind", ["deb", "ipk"])
+def test_a_package_says_what_it_is(kind: PackageFormat, made: Made) -> None:
+    parts = members(made.files[kind].read_bytes())
+    control = files(parts["control.tar.gz"])["./control"][0].decode()
+    fields = dict(line.split(": ", 1) for line in control.splitlines() if ": " in line)
+    assert fields["Package"] == NAME
+    assert fields["Version"] == "7:1.2.0~rc1"
+    assert fields["Architecture"] == "all"
+    assert fields["Maintainer"] == "Zoë <zoe@invalid>"
+    assert fields["Description"] == "Costs $5: ${HOME}, $PATH and 'quotes'"
+    assert made.files[kind].name == f"{NAME}_1.2.0~rc1_all.{kind}"
+
+
+def test_everything_is_the_same_twice(made: Made, signer: Signer, tmp_path: Path) -> None:
+    again = packed(tmp_path, signer)
+    archives = {kind: path for kind, path in made.files.items() if path.is_file()}
+    assert archives.keys() == {"payload", "deb", "ipk"}
+    for kind, path in archives.items():
+        assert again.files[kind].read_bytes() == path.read_bytes(), kind
+
+
+def test_the_folder_is_the_payload_and_may_be_made_anew(made: Made, signer: Signer, tmp_path: Path) -> None:
+    folder = made.files["folder"]
+    assert folder.name == "dense_net-1.2.0~rc1-g7"
+    assert device.verify(folder, [signer.public]).sha256 == made.sha256
+    again = packed(tmp_path, signer).files["folder"]
+    (again / "extra").touch()
+    assert packed(tmp_path, signer).files["folder"] == again
+    assert device.verify(again, [signer.public]).sha256 == made.sha256
+    assert {path.name for path in again.parent.iterdir()} == {path.name for path in made.files.values()}
+
+
+def test_a_generation_that_no_package_can_have(made: Made) -> None:
+    with pytest.raises(ArmletError) as caught:
+        package_version(made.manifest.model_copy(update={"generation": 2**31}))
+    assert caught.value.kind is Kind.INPUT
+    assert package_name("a_b.c") == "armlet-model-a-b.c"
