@@ -230,6 +230,21 @@ def number(flag: str, text: str) -> int | None:
     raise ArmletError(f'{flag}: "{text}" is not a positive number', hint=f"write for example {flag} 2", kind=Kind.INPUT)
 
 
+def decimal(flag: str, text: str) -> float:
+    """A flag's number, 0 or more.
+
+    Raises:
+        ArmletError: it is something else.
+    """
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if 0 <= value < float("inf"):
+        return value
+    raise ArmletError(f'{flag}: "{text}" is no such number', hint=f"write for example {flag} 0.001", kind=Kind.INPUT)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asker:
     """Who is there to be asked, and how."""

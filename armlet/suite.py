@@ -18,7 +18,14 @@ _STATIC = (
     ("ruff", "check"),
     ("mypy",),
 )
-_QUICK = ("pytest", "-q", "-m", "not docker and not qemu and not build", "tests/unit", "tests/contract")
+_QUICK = (
+    "pytest",
+    "-q",
+    "-m",
+    "not docker and not qemu and not build and not frameworks",
+    "tests/unit",
+    "tests/contract",
+)
 _WHOLE = ("pytest", "--durations=10")
 
 

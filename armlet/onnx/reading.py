@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from armlet.errors import ArmletError, Kind
-from armlet.onnx.libraries import library
+from armlet.onnx.model_files import LARGEST, load_external, parsed, whole
 from armlet.onnx.ortfile import is_ort_format
+from armlet.onnx.soundness import demand_sound, tensors
 from armlet.registrations import ONNX_DOMAIN
 
 Shapes = Mapping[str, Sequence[int]]
@@ -18,14 +19,9 @@ Shapes = Mapping[str, Sequence[int]]
 _ELSEWHERE = {
     ".tflite": "convert it with tf2onnx: python -m tf2onnx.convert --tflite",
     ".pb": "convert it with tf2onnx: python -m tf2onnx.convert --graphdef",
-    ".pt": "export it from PyTorch with torch.onnx.export",
-    ".pth": "export it from PyTorch with torch.onnx.export",
+    **dict.fromkeys((".pt", ".pth", ".pt2", ".h5", ".keras", ".pkl", ".joblib"), "import it: ./inv model.import"),
     ".pdmodel": "convert it with paddle2onnx",
-    ".h5": "convert it with tf2onnx",
-    ".keras": "convert it with tf2onnx",
 }
-_LARGEST = 2**31 - 1
-"""Bytes: what a protobuf message may have."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,32 +75,17 @@ def opsets_of(model: Any) -> dict[str, int]:
 
 
 def _parsed(path: Path) -> Any:
-    try:
-        data = path.read_bytes()
-    except OSError as error:
-        raise _input(path, f"cannot read the model: {(error.strerror or '').lower()}", "check the path") from error
+    data = whole(path)
     if is_ort_format(data):
         raise _input(path, "is in ORT format already", "give the ONNX model that it was made from")
     foreign = _ELSEWHERE.get(path.suffix.lower())
     if foreign:
         raise _input(path, f"is no ONNX model: {path.suffix} is another format", foreign)
-    onnx = library("onnx")
-    not_onnx = _input(path, "is no ONNX model", "give a file that onnx.checker.check_model accepts")
-    try:
-        model = onnx.load_model_from_string(data)
-    except Exception as error:  # protobuf's own exceptions differ by version and back end.
-        raise not_onnx from error
-    # Protobuf reads many a foreign file as an empty message.
-    if not model.graph.node or not model.opset_import:
-        raise not_onnx
-    try:
-        library("onnx.external_data_helper").load_external_data_for_model(model, str(path.parent))
-    except Exception as error:
-        raise _input(
-            path, f"its external data cannot be read: {error}", "copy the data files beside the model, as it names them"
-        ) from error
-    if model.ByteSize() > _LARGEST:
+    model = parsed(data, path)
+    load_external(tensors(model), path)
+    if model.ByteSize() > LARGEST:
         raise _input(path, "has more than 2 GiB of data", "choose a smaller model, or quantise this one")
+    demand_sound(model, path)
     return model
 
 

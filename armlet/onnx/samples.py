@@ -99,12 +99,17 @@ def _random(name: str, model: Path, source: Any) -> tuple[Sample, ...]:
                     kind=Kind.INPUT,
                     where=str(model),
                 )
-            inputs[input_name] = _numbers(generator, shape, types[input_name], input_name, model)
+            inputs[input_name] = random_numbers(generator, shape, types[input_name], input_name, model)
         samples.append(Sample(name=f"random numbers {number + 1}", inputs=inputs))
     return tuple(samples)
 
 
-def _numbers(generator: Any, shape: Any, dtype: Any, name: str, model: Path) -> Any:
+def random_numbers(generator: Any, shape: Any, dtype: Any, name: str, model: Path) -> Any:
+    """An array for the input ``name`` of a model.
+
+    Raises:
+        ArmletError: (INPUT) its type is none that numbers can be made for.
+    """
     if dtype.kind == "f":
         return generator.standard_normal(shape).astype(dtype)
     if dtype.kind in "iu" and dtype.itemsize == 1:

@@ -12,7 +12,7 @@ from armlet.onnx.libraries import library
 from armlet.onnx.reference import reference_outputs
 from armlet.onnx.sample_files import demand_fit
 from armlet.onnx.samples import Sample
-from armlet.qemu.smoke import INT8_TOLERANCE
+from armlet.qemu.trial import INT8_TOLERANCE
 from armlet.spec.payload import Golden, GoldenTensor, Tensor
 
 FOLDER = "golden"

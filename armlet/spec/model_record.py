@@ -40,7 +40,7 @@ class Parity(Spec):
 
 
 class Baked(Spec):
-    """Preprocessing inside the graph, in this order: layout, Resize, channel order, Cast, scale, mean, std."""
+    """Preprocessing inside the graph, in this order: layout, Cast, Resize, channel order, scale, mean, std."""
 
     input: str
     dtype: ElementType
@@ -93,6 +93,8 @@ class ModelRecord(Spec):
     """The model's file beside the record."""
     sha256: Sha256
     """Of the model's file, and so of no other one that took its place."""
+    external: dict[str, Sha256] = Field(default_factory=dict)
+    """File beside the model that has the data of large constants -> its hash."""
     created: str
     """When it was imported, in UTC (``2026-01-31T12:00:00Z``)."""
     source: SourceModel

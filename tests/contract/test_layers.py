@@ -72,8 +72,19 @@ LAYERS: tuple[frozenset[str], ...] = (
 HEAVY = frozenset({"docker", "onnx", "onnxruntime"})
 """Missing where only a part of Armlet is used: no module imports them when it is imported itself."""
 
-PROGRAMS_OF_THEIR_OWN = frozenset({"armlet.steps.cmake.measured", "armlet.qemu.on_target.upstream"})
-"""Run by an interpreter inside the container or on the target; nobody imports them."""
+PROGRAMS_OF_THEIR_OWN = frozenset(
+    {
+        "armlet.steps.cmake.measured",
+        "armlet.qemu.on_target.upstream",
+        "armlet.onnx.exporters.export",
+        "armlet.onnx.exporters.sklearn_models",
+        "armlet.onnx.exporters.tf_models",
+        "armlet.onnx.exporters.torch_models",
+    }
+)
+"""Run by an interpreter inside the container, on the target or beside a framework; nobody imports them."""
+
+FRAMEWORKS = ("torch", "tf", "sklearn")
 
 MAX_LINES = {"armlet": 300, "device": 300, "tests": 400}
 GENERATED = "device/armlet_runtime/ort/_api_table.py"
@@ -179,22 +190,39 @@ def direct_dependencies() -> list[str]:
     return [*project_table(text, "dependencies"), *project_table(text, "dev")]
 
 
+def framework_dependencies() -> list[tuple[str, str]]:
+    """(framework, package): what models come from, each in an environment of its own."""
+    text = (ROOT / "pyproject.toml").read_text()
+    return [(framework, name) for framework in FRAMEWORKS for name in project_table(text, framework)]
+
+
 @pytest.mark.parametrize("name", direct_dependencies())
 def test_every_dependency_has_its_reason_and_its_lock(name: str) -> None:
     reasons = re.findall(r"^\| `([^`]+)` \| .{15,} \|$", (ROOT / "docs" / "dependencies.md").read_text(), re.MULTILINE)
     assert name in reasons
+    assert is_locked(name, "requirements.lock")
+
+
+@pytest.mark.parametrize(("framework", "name"), framework_dependencies())
+def test_every_framework_has_its_reasons_and_its_own_lock(framework: str, name: str) -> None:
+    reasons = re.findall(r"^\| `([^`]+)` \| .{15,} \|$", (ROOT / "docs" / "dependencies.md").read_text(), re.MULTILINE)
+    assert name in reasons
+    assert is_locked(name, f"requirements-{framework}.lock")
+
+
+def is_locked(name: str, lock: str) -> bool:
     normal = re.sub(r"[-_.]+", "-", name).lower()
-    lock = (ROOT / "requirements.lock").read_text()
-    assert re.search(rf"^{re.escape(normal)}==\S+", lock, re.MULTILINE)
+    return re.search(rf"^{re.escape(normal)}==\S+", (ROOT / lock).read_text(), re.MULTILINE) is not None
 
 
 def test_no_reason_without_a_dependency() -> None:
     reasons = re.findall(r"^\| `([^`]+)` \|", (ROOT / "docs" / "dependencies.md").read_text(), re.MULTILINE)
-    assert sorted(reasons) == sorted(direct_dependencies())
+    assert sorted(reasons) == sorted({*direct_dependencies(), *(name for _, name in framework_dependencies())})
 
 
-def test_the_lock_names_hashes_and_no_host() -> None:
-    lock = (ROOT / "requirements.lock").read_text()
+@pytest.mark.parametrize("name", sorted(path.name for path in ROOT.glob("requirements*.lock")))
+def test_the_lock_names_hashes_and_no_host(name: str) -> None:
+    lock = (ROOT / name).read_text()
     pins = re.findall(r"^[a-z0-9-]+==\S+.*(?:\n    --hash=sha256:[0-9a-f]{64}.*)+", lock, re.MULTILINE)
     assert len(pins) == len(re.findall(r"^[a-z0-9-]+==", lock, re.MULTILINE))
     assert "://" not in lock

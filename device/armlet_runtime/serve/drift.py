@@ -6,12 +6,15 @@ With s the share of a bin in the reference and a that of now, PSI is the sum of 
 from __future__ import annotations
 
 import math
+import struct
 from bisect import bisect_right
 from dataclasses import dataclass
 from typing import Any, Mapping, Sequence
 
+from armlet_runtime.ort import Tensor
+
 from .interface import Tensors
-from .looks import some
+from .looks import mean_and_std, some
 
 BANDS = (0.1, 0.2)
 """Below the first nothing has changed that matters; from the second on the model sees what it was not made for."""
@@ -20,6 +23,9 @@ FLOOR = 1e-4
 LEAST_REQUESTS = 30
 PER_BIN = 20
 """Values per bin before the index is told: fewer make it large by chance."""
+DIGITS = 9
+"""Significant ones, that payloads have of each number: a value that lies on an edge must find it again."""
+_SINGLE = ("float16", "bfloat16", "float32")
 WINDOW = 500
 """Requests; the index is of the last one to two windows."""
 
@@ -72,6 +78,7 @@ class Drift:
 
     def __init__(self, wanted: Sequence[Reference]) -> None:
         self._references = tuple(wanted)
+        self._singles = [tuple(map(_single, reference.edges)) for reference in wanted]
         self._before: list[list[int]] = []
         self._now = self._empty()
         self._requests = 0
@@ -83,10 +90,18 @@ class Drift:
             self._before, self._now = self._now, self._empty()
             self._requests_before, self._requests = self._requests, 0
         self._requests += 1
-        seen = {name: [value for value in some(tensor) if math.isfinite(value)] for name, tensor in inputs.items()}
-        for reference, counts in zip(self._references, self._now):
-            for value in _looked_at(reference.of, seen.get(reference.input, ())):
-                counts[bisect_right(reference.edges, value)] += 1
+        seen: dict[tuple[str, str], Sequence[float]] = {}
+        for reference, single, counts in zip(self._references, self._singles, self._now):
+            tensor = inputs.get(reference.input)
+            if tensor is None:
+                continue
+            key = reference.input, reference.of
+            if key not in seen:
+                seen.update(_numbers(reference, tensor))
+            edges = single if tensor.dtype in _SINGLE and reference.of == "values" else reference.edges
+            for value in seen.get(key, ()):
+                if math.isfinite(value):
+                    counts[bisect_right(edges, value)] += 1
 
     def indices(self) -> list[tuple[Reference, float | None]]:
         """PSI of each reference; None while too little was seen."""
@@ -102,10 +117,25 @@ class Drift:
         return [[0] * len(reference.shares) for reference in self._references]
 
 
-def _looked_at(of: str, values: Sequence[float]) -> Sequence[float]:
-    if of == "values" or not values:
-        return values
-    mean = math.fsum(values) / len(values)
-    if of == "mean":
-        return (mean,)
-    return (math.sqrt(math.fsum((value - mean) ** 2 for value in values) / len(values)),)
+def _numbers(reference: Reference, tensor: Tensor) -> dict[tuple[str, str], Sequence[float]]:
+    """What a reference, and the one of its kin, compare."""
+    name = reference.input
+    if reference.of == "values":
+        values = some(tensor)
+        return {(name, "values"): [_rounded(value) for value in values] if tensor.dtype == "float64" else values}
+    measured = mean_and_std(tensor)
+    if measured is None:
+        return {}
+    return {(name, of): (_rounded(value),) for of, value in zip(("mean", "std"), measured)}
+
+
+def _rounded(value: float) -> float:
+    return float(f"{value:.{DIGITS}g}")
+
+
+def _single(edge: float) -> float:
+    """The single-precision number that was written down with so many digits."""
+    try:
+        return float(struct.unpack("=f", struct.pack("=f", edge))[0])
+    except OverflowError:
+        return edge

@@ -5,11 +5,17 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
+import numpy
 import pytest
 from armlet_runtime.ort import Tensor
+from armlet_runtime.serve import looks
 from armlet_runtime.serve.drift import WINDOW, Drift, Reference, band, psi, references
+
+from armlet.onnx.samples import Sample
+from armlet.payload.drift import drift_reference
 
 TENTHS = tuple(number / 10 for number in range(1, 10))
 UNIFORM = {"input": "x", "of": "values", "edges": list(TENTHS), "shares": [0.1] * 10}
@@ -98,3 +104,47 @@ def test_a_payload_without() -> None:
     assert references(None) == ()
     with pytest.raises(ValueError, match="drift_reference"):
         references([{}])
+
+
+@pytest.mark.parametrize("of", ["values", "mean", "std"])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "uint8"])
+def test_what_a_payload_was_made_with_has_not_drifted(dtype: str, of: str, without_numpy: bool) -> None:
+    """Values that lie on edges, as all of a picture's do, and means that are the same to many digits."""
+    generator = numpy.random.default_rng(1)
+    arrays = []
+    for _ in range(60):
+        array = generator.integers(0, 16, (3, 32, 32))
+        arrays.append((array / 15 if dtype != "uint8" else array).astype(dtype))
+    if dtype != "uint8" and of == "mean":
+        arrays = [(array - array.mean(dtype=numpy.float64)).astype(dtype) for array in arrays]
+    made = drift_reference([Sample(name=str(index), inputs={"x": array}) for index, array in enumerate(arrays)])
+    assert made is not None
+    wanted = references([one.model_dump() for one in made if one.of == of])
+    drift = Drift(wanted)
+    for _ in range(4):
+        for array in arrays:
+            drift.observe({"x": Tensor(array, dtype, array.shape)})
+    ((_, index),) = drift.indices()
+    assert index is not None
+    assert index < 0.02
+
+
+@pytest.fixture(params=[False, True], ids=["numpy", "no numpy"])
+def without_numpy(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bool:
+    if request.param:
+        monkeypatch.setattr(looks, "sys", SimpleNamespace(modules={}))
+    return bool(request.param)
+
+
+def test_without_numpy_means_of_large_tensors_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    large = Tensor(bytes(4 * (looks.MOST_EXACT + 1)), "float32", (looks.MOST_EXACT + 1,))
+    assert looks.mean_and_std(large) == (0.0, 0.0)
+    monkeypatch.setattr(looks, "sys", SimpleNamespace(modules={}))
+    assert looks.mean_and_std(large) is None
+    assert looks.mean_and_std(Tensor(["a"], "string", (1,))) is None
+    assert looks.mean_and_std(Tensor.from_list([1.0, 3.0], "float16")) == (2.0, 1.0)
+
+
+def test_edges_beyond_the_type_do_no_harm() -> None:
+    drift = Drift([Reference("x", "values", (1e300,), (0.5, 0.5))])
+    drift.observe({"x": Tensor.from_list([1.0], "float32")})

@@ -1,0 +1,272 @@
+"""What must hold of a model before anything is done with it, told as one sentence where it does not."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from armlet.errors import ArmletError, Kind
+from armlet.onnx.libraries import library
+from armlet.registrations import ONNX_DOMAIN
+
+DEEPEST = 16
+"""Graphs inside graphs."""
+DOMAINS = frozenset({ONNX_DOMAIN, "ai.onnx.ml", "com.microsoft"})
+"""Whose operators ONNX Runtime has; a model may bring functions of further ones."""
+
+_MOST = 2**63 - 1
+"""What a shape and a number of elements may be, as int64."""
+_LARGEST = 2**31 - 1
+_WEIGHTED = frozenset(
+    {
+        *("Conv", "ConvTranspose", "Gemm", "MatMul", "LSTM", "GRU", "RNN"),
+        *("BatchNormalization", "InstanceNormalization", "LayerNormalization"),
+    }
+)
+"""Whose constants are weights. Elsewhere infinity has its uses: masks, limits of a Clip."""
+_CHECK = "give a file that onnx.checker.check_model accepts"
+_AGAIN = "export the model again"
+
+
+def demand_sound(model: Any, path: Path) -> None:
+    """Does nothing where an ``onnx.ModelProto`` (with all its data) makes sense.
+
+    Raises:
+        ArmletError: (INPUT) it does not; ``where`` is its file.
+    """
+    try:
+        _demand_shallow(model.graph, 1)
+        _demand_finite_functions(model)
+        _demand_known_domains(model)
+        _demand_order(model.graph, frozenset())
+        _demand_shapes([*model.graph.input, *model.graph.output])
+        weights, marks = _weights(model), _marks(model)
+        for tensor in tensors(model):
+            _demand_tensor(tensor)
+            if tensor.name not in marks:
+                _demand_numbers(tensor, is_weight=tensor.name in weights)
+    except _Unsound as unsound:
+        raise ArmletError(unsound.what, hint=unsound.hint, kind=Kind.INPUT, where=str(path)) from unsound
+
+
+def demand_bounded(model: Any, path: Path) -> None:
+    """Does nothing where all known shapes of a model (after shape inference) can be counted.
+
+    Raises:
+        ArmletError: (INPUT) one cannot.
+    """
+    try:
+        _demand_shapes(model.graph.value_info, may_be_empty=True)
+    except _Unsound as unsound:
+        raise ArmletError(unsound.what, hint=unsound.hint, kind=Kind.INPUT, where=str(path)) from unsound
+
+
+def tensors(model: Any) -> Iterator[Any]:
+    """Every constant of a model, those in its functions and inner graphs included."""
+    yield from _tensors_of(model.graph)
+    for function in model.functions:
+        yield from _tensors_in(function.node)
+
+
+def _tensors_of(graph: Any) -> Iterator[Any]:
+    yield from graph.initializer
+    for sparse in graph.sparse_initializer:
+        yield from (sparse.values, sparse.indices)
+    yield from _tensors_in(graph.node)
+
+
+def _tensors_in(nodes: Iterable[Any]) -> Iterator[Any]:
+    for node in nodes:
+        for attribute in node.attribute:
+            if attribute.HasField("t"):
+                yield attribute.t
+            yield from attribute.tensors
+            for graph in _graphs(attribute):
+                yield from _tensors_of(graph)
+
+
+def _graphs(attribute: Any) -> list[Any]:
+    return [attribute.g] if attribute.HasField("g") else [*attribute.graphs]
+
+
+class _Unsound(Exception):
+    def __init__(self, what: str, hint: str = _CHECK) -> None:
+        super().__init__(what)
+        self.what = what
+        self.hint = hint
+
+
+def _demand_shallow(graph: Any, depth: int) -> None:
+    if depth > DEEPEST:
+        raise _Unsound(f"has graphs inside graphs more than {DEEPEST} deep", "flatten its If, Loop and Scan operators")
+    for node in graph.node:
+        for attribute in node.attribute:
+            for inner in _graphs(attribute):
+                _demand_shallow(inner, depth + 1)
+
+
+def _demand_finite_functions(model: Any) -> None:
+    """ONNX replaces a function by its nodes until none is left."""
+    calls: dict[tuple[str, str], set[tuple[str, str]]] = {
+        (function.domain, function.name): {(node.domain, node.op_type) for node in function.node}
+        for function in model.functions
+    }
+    while calls:
+        leaves = [key for key, called in calls.items() if not called & calls.keys()]
+        if not leaves:
+            names = ", ".join(sorted(name for _, name in calls))
+            raise _Unsound(f"has functions that call themselves: {names}", _AGAIN)
+        for key in leaves:
+            del calls[key]
+
+
+def _demand_known_domains(model: Any) -> None:
+    own = {(function.domain, function.name) for function in model.functions}
+    bodies = [(model.opset_import, _all_nodes(model.graph))]
+    bodies += [(function.opset_import, function.node) for function in model.functions]
+    for imports, nodes in bodies:
+        opsets = {entry.domain or ONNX_DOMAIN for entry in imports}
+        for node in nodes:
+            domain = node.domain or ONNX_DOMAIN
+            if domain not in opsets:
+                raise _Unsound(f"uses {node.op_type} of {domain}, and does not say which opset of it")
+            if domain not in DOMAINS and (node.domain, node.op_type) not in own:
+                raise _Unsound(
+                    f"uses {node.op_type} of the domain {domain}, which ONNX Runtime does not know",
+                    f"export it with operators of {', '.join(sorted(DOMAINS))} alone",
+                )
+
+
+def _all_nodes(graph: Any) -> Iterator[Any]:
+    for node in graph.node:
+        yield node
+        for attribute in node.attribute:
+            for inner in _graphs(attribute):
+                yield from _all_nodes(inner)
+
+
+def _demand_order(graph: Any, outer: frozenset[str]) -> None:
+    """Each value has one name and one origin, and is there before it is read."""
+    for role, values in (("inputs", graph.input), ("constants", graph.initializer), ("outputs", graph.output)):
+        names = [value.name for value in values]
+        if twice := sorted(name for name, count in Counter(names).items() if count > 1):
+            raise _Unsound(f'has two {role} named "{twice[0]}"', "give each its own name")
+    given = {value.name for value in graph.input} | {tensor.name for tensor in graph.initializer}
+    given |= {sparse.values.name for sparse in graph.sparse_initializer}
+    known = {*outer, *given}
+    makers: dict[str, Any] = {}
+    for node in graph.node:
+        for name in filter(None, node.output):
+            if name in makers or name in known:
+                raise _Unsound(f'has two values named "{name}": one is given by {_shown(node)}', _AGAIN)
+            makers[name] = node
+    for node in graph.node:
+        for name in filter(None, node.input):
+            if name not in known:
+                raise _not_there(name, node, makers)
+        for attribute in node.attribute:
+            for inner in _graphs(attribute):
+                _demand_order(inner, frozenset(known))
+        known.update(filter(None, node.output))
+    if missing := next((value.name for value in graph.output if value.name not in known), None):
+        raise _Unsound(f'its output "{missing}" is given by nothing', _AGAIN)
+
+
+def _not_there(name: str, node: Any, makers: dict[str, Any]) -> _Unsound:
+    if name not in makers:
+        return _Unsound(f'{_shown(node)} reads "{name}", which nothing gives', _AGAIN)
+    # Backwards from what is read too early: whoever comes by again is on a circle.
+    paths: list[tuple[str, tuple[str, ...]]] = [(name, ())]
+    done: set[str] = set()
+    while paths:
+        wanted, behind = paths.pop()
+        maker = makers[wanted]
+        if any(read in node.output for read in maker.input):
+            circle = " -> ".join([_shown(node), *reversed(behind), _shown(maker)][:8])
+            return _Unsound(f"its graph is a circle: {circle}", _AGAIN)
+        done.add(wanted)
+        paths += [(read, (*behind, _shown(maker))) for read in maker.input if read in makers and read not in done]
+    return _Unsound(f'its operators are not in order: {_shown(node)} reads "{name}" before it is there', _AGAIN)
+
+
+def _shown(node: Any) -> str:
+    return f"{node.op_type} {node.name or ', '.join(node.output)}"
+
+
+def _demand_shapes(values: Iterable[Any], *, may_be_empty: bool = False) -> None:
+    for value in values:
+        sizes = [dim.dim_value for dim in value.type.tensor_type.shape.dim if dim.HasField("dim_value")]
+        shown = "x".join(map(str, sizes))
+        if any(size < 0 for size in sizes):
+            raise _Unsound(f'"{value.name}" has a negative dimension: {shown}', _AGAIN)
+        if not may_be_empty and 0 in sizes:
+            hint = "leave a dimension that is free without a number, or give it a name"
+            raise _Unsound(f'"{value.name}" has a dimension of 0, and so no elements: {shown}', hint)
+        if math.prod(sizes) > _MOST:
+            raise _Unsound(f'"{value.name}" has more elements than can be counted: {shown}', _AGAIN)
+
+
+def _weights(model: Any) -> set[str]:
+    return {name for node in _all_nodes(model.graph) if node.op_type in _WEIGHTED for name in node.input}
+
+
+def _marks(model: Any) -> set[str]:
+    """Tensors in which NaN is how a set ends (TreeEnsemble)."""
+    trees = (node for node in _all_nodes(model.graph) if node.op_type == "TreeEnsemble")
+    return {attribute.t.name for node in trees for attribute in node.attribute if attribute.t.name}
+
+
+def _named(tensor: Any) -> str:
+    return f'its constant "{tensor.name}"' if tensor.name else "a constant in an attribute"
+
+
+def _demand_tensor(tensor: Any) -> None:
+    name = _named(tensor)
+    shown = "x".join(map(str, tensor.dims))
+    if any(size < 0 for size in tensor.dims):
+        raise _Unsound(f"{name} has a negative dimension: {shown}", _AGAIN)
+    # An empty list is how ONNX leaves out an optional value (Resize's regions).
+    if 0 in tensor.dims and len(tensor.dims) > 1:
+        raise _Unsound(f"{name} has a dimension of 0, and so no elements: {shown}", _AGAIN)
+    kind = _numpy_type(tensor)
+    count = math.prod(tensor.dims)
+    if count * (kind.itemsize if kind else 1) > _LARGEST:
+        raise _Unsound(f"{name} has more than 2 GiB: {shown}", _AGAIN)
+    if kind is None:
+        return
+    if tensor.HasField("raw_data") and len(tensor.raw_data) != count * kind.itemsize:
+        what = f"{name} of {shown or 'one element'} has {len(tensor.raw_data)} bytes, and needs {count * kind.itemsize}"
+        raise _Unsound(what, _AGAIN)
+
+
+def _numpy_type(tensor: Any) -> Any:
+    """None where elements are no whole bytes (or text), and where the type is unknown."""
+    helper, proto = library("onnx.helper"), library("onnx").TensorProto
+    if tensor.data_type in (proto.UNDEFINED, proto.STRING, proto.INT4, proto.UINT4, proto.FLOAT4E2M1):
+        return None
+    try:
+        return helper.tensor_dtype_to_np_dtype(tensor.data_type)
+    except (KeyError, ValueError):
+        return None
+
+
+def _demand_numbers(tensor: Any, *, is_weight: bool) -> None:
+    name = _named(tensor)
+    numpy, proto = library("numpy"), library("onnx").TensorProto
+    if tensor.data_type not in (proto.FLOAT, proto.DOUBLE, proto.FLOAT16, proto.BFLOAT16):
+        return
+    try:
+        array = library("onnx.numpy_helper").to_array(tensor)
+    except Exception as error:  # NumPy's and onnx's own: the numbers are not as many as the shape says.
+        raise _Unsound(f"{name} has not as many numbers as its shape says", _AGAIN) from error
+    finite = numpy.isfinite(array)
+    if finite.all():
+        return
+    nan = bool(numpy.isnan(array).any())
+    if nan or is_weight:
+        count = int(array.size - numpy.count_nonzero(finite))
+        what = f"{name} has {'NaN' if nan else 'infinity'} among its numbers ({count} of {array.size})"
+        raise _Unsound(what, "the training diverged, or the file is damaged: take an earlier checkpoint")
