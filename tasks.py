@@ -9,7 +9,18 @@ from invoke.tasks import task
 
 from armlet import cli
 from armlet.cli import edge
-from armlet.verbs import key_new, model_check, model_convert, model_import, model_pack, model_quantise, model_verify, sku_operators
+from armlet.verbs import (
+    key_new,
+    model_check,
+    model_convert,
+    model_import,
+    model_inspect,
+    model_pack,
+    model_quantise,
+    model_verify,
+    sku_operators,
+    sources_providers,
+)
 
 _SKU = "name of a file in recipes/skus, without .yaml"
 _YES = "change this machine where it lacks something, without asking"
@@ -253,9 +264,18 @@ namespace = Collection(
     show_gates,
     clean,
     Collection("sku", sku_list, sku_show, sku_new, sku_overview, sku_operators.operators),
-    Collection("sources", sources_fetch, sources_lock),
+    Collection("sources", sources_fetch, sources_lock, sources_providers.providers),
     Collection("toolchain", toolchain_image, toolchain_shell),
     Collection("qemu", qemu_smoke),
-    Collection("model", model_check.check, model_convert.convert, model_import.import_, model_pack.pack, model_quantise.quantise, model_verify.verify),
+    Collection(
+        "model",
+        model_check.check,
+        model_convert.convert,
+        model_import.import_,
+        model_inspect.inspect,
+        model_pack.pack,
+        model_quantise.quantise,
+        model_verify.verify,
+    ),
     Collection("key", key_new.new),
 )

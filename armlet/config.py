@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from functools import partial
@@ -12,10 +13,10 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel
 
-from armlet import provider_rules
+from armlet import digest, provider_rules
 from armlet.case import Case
 from armlet.choosing import choose
-from armlet.paths import Paths
+from armlet.paths import Paths, sample_files
 from armlet.recipes import (
     SKUS,
     SOURCE_SETS,
@@ -29,6 +30,7 @@ from armlet.recipes import (
 )
 from armlet.rules import check
 from armlet.sdks import found as found_sdks
+from armlet.spec.base import RELATIVE_PATH
 from armlet.spec.cpu import CPUS, Cpu
 from armlet.spec.sku import Sku
 from armlet.spec.source_set import UPSTREAM_PATCH, Acceleration, Component, Only, SourceSet
@@ -54,6 +56,8 @@ class Resolved:
     """Name as in ``Component.patches`` -> content; only those below ``recipes/patches/<version>/``."""
     kernel_types: str | None
     """What the source set's kernels take (:func:`armlet.registrations.kernel_types`); None where nobody has said."""
+    samples: Mapping[str, str]
+    """Model -> sha256 over the files of its ``samples:``, where it has any."""
     sdks: Mapping[str, Path]
     """Vendors' files by their name -> the folder on this machine."""
     origins: Mapping[str, str]
@@ -115,6 +119,7 @@ def resolve_document(paths: Paths, name: str, document: Document) -> Resolved:
     patches: dict[str, bytes] = {}
     if source_set is not None and source_document is not None:
         patches = _patches(paths, source_set, source_document, problems)
+    samples = _samples(paths, document, problems)
     sdks, missing = found_sdks(document, paths.root, os.environ)
     refuse([*problems, *missing])
     assert sku is not None
@@ -132,6 +137,7 @@ def resolve_document(paths: Paths, name: str, document: Document) -> Resolved:
         source_set=source_set,
         patches=MappingProxyType(patches),
         kernel_types=load_kernel_types(paths, source_set.name),
+        samples=MappingProxyType(samples),
         sdks=MappingProxyType(sdks),
         origins=MappingProxyType(
             {
@@ -215,6 +221,24 @@ def _operators(paths: Paths, document: Document, source_set: SourceSet | None, p
         hint = f"{missing} is not there; docs/adding-a-sku.md says how to write it"
         problems.append(document.problem(key, f"the operators of {source_set.name} are not known", hint))
     return table
+
+
+def _samples(paths: Paths, document: Document, problems: list[Problem]) -> dict[str, str]:
+    models = document.get("runtime", "operators", "models")
+    found: dict[str, str] = {}
+    for index, model in enumerate(models if isinstance(models, list) else ()):
+        given = model.get("samples") if isinstance(model, dict) else None
+        if not isinstance(given, str) or re.fullmatch(RELATIVE_PATH, given) is None:
+            continue
+        files = sample_files(paths.root / given)
+        key, hint = ("runtime", "operators", "models", index, "samples"), "docs/adding-a-sku.md, Samples"
+        try:
+            found[str(model.get("name"))] = digest.of_files(files, root=paths.root)
+        except OSError as error:
+            problems.append(document.problem(key, f"{given} cannot be read: {(error.strerror or '').lower()}", hint))
+        if not files:
+            problems.append(document.problem(key, f"{given} has no *.npz file", hint))
+    return found
 
 
 def _patches(paths: Paths, source_set: SourceSet, document: Document, problems: list[Problem]) -> dict[str, bytes]:

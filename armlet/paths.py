@@ -10,6 +10,11 @@ from pathlib import Path
 from armlet.errors import ArmletError, Kind
 
 
+def sample_files(place: Path) -> list[Path]:
+    """The files of samples in a folder, by name; ``place`` itself where it is none."""
+    return sorted(place.glob("*.npz")) if place.is_dir() else [place]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Paths:
     """The project's folder and the cache. Outputs go to ``dist/<sku>/`` below the project."""

@@ -11,6 +11,7 @@ from pathlib import Path
 from armlet import digest, plan
 from armlet.config import Resolved, resolve
 from armlet.engine import Engine
+from armlet.errors import ArmletError, Kind
 from armlet.events import PlanReady, Sink, StepDone, StepStarted
 from armlet.gates import GateResult, demand_intact, evaluate, recorded
 from armlet.host import available_memory
@@ -89,6 +90,20 @@ def planned_id(paths: Paths, sku: str) -> str:
         ArmletError: (INPUT) the SKU is not there or not sound.
     """
     return plan.make(resolve(paths, sku), STEPS)[-1].id
+
+
+def source_tree(paths: Paths, sku: str) -> Path:
+    """ONNX Runtime's patched sources, as a build of the recipes as they are now has them.
+
+    Raises:
+        ArmletError: (INPUT) the SKU is not there or not sound, or no build of it has unpacked them yet.
+    """
+    step = next(one for one in plan.make(resolve(paths, sku), STEPS) if one.name == sources.STEP.name)
+    found = Store(paths.artifacts).find(step.id)
+    if found is None:
+        what = f"the sources of {sku} are not unpacked"
+        raise ArmletError(what, hint=f"./inv build --sku {sku} begins with that", kind=Kind.INPUT)
+    return found / sources.ROOT
 
 
 def gates(paths: Paths, sku: str) -> tuple[GateResult, ...]:

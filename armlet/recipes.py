@@ -15,7 +15,7 @@ from armlet.paths import Paths
 from armlet.registrations import kernel_types
 from armlet.spec.base import NAME
 from armlet.spec.patterns import MEANINGS
-from armlet.spec.sku import Sku
+from armlet.spec.sku import ModelRecipe, Sku
 from armlet.spec.source_set import SourceSet
 from armlet.spec.toolchain import Toolchain
 from armlet.validation import did_you_mean, validate
@@ -97,6 +97,7 @@ class Shelf(Generic[M]):
         return (None if problems else made), document, problems
 
 
+MODELS = Shelf(ModelRecipe, "recipes/models", "model")
 SKUS = Shelf(Sku, "recipes/skus", "SKU")
 SOURCE_SETS = Shelf(SourceSet, "recipes/sources", "source set")
 TOOLCHAINS = Shelf(Toolchain, "toolchains", "toolchain")

@@ -18,8 +18,9 @@ DOMAINS = {
     "kMSNchwcDomain": "com.microsoft.nchwc",
     "kMSInternalNHWCDomain": "com.ms.internal.nhwc",
     "kPytorchAtenDomain": "org.pytorch.aten",
+    "kDynamicDomainByCreate": "xnnpack",
 }
-"""Constants of ``core/graph/constants.h`` -> domain."""
+"""Constants of ``core/graph/constants.h``, and one of the XNNPACK provider -> domain."""
 
 _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 _DIRECTIVE = re.compile(r"\s*#\s*(ifdef|ifndef|if|elif|else|endif)\b(.*)")
@@ -52,19 +53,24 @@ def parse(text: str, *, defined: Collection[str] | None = None) -> list[Registra
     """
     plain = _COMMENT.sub(" ", text)
     if defined is not None:
-        plain = _switched_on(plain, defined)
+        plain = switched_on(plain, defined)
     return [_registration(kind, arguments) for kind, arguments in _ENTRY.findall(plain)]
 
 
-def _switched_on(text: str, defined: Collection[str]) -> str:
+def switched_on(text: str, defined: Collection[str]) -> str:
+    """A C++ source without what its conditions switch off; lines keep their numbers.
+
+    Raises:
+        ValueError: as ``parse``.
+    """
     kept: list[str] = []
     on: list[bool] = []
     for line in text.splitlines():
         directive = _DIRECTIVE.match(line)
+        kept.append(line if directive is None and all(on) else "")
         if directive is None:
-            if all(on):
-                kept.append(line)
-        elif directive[1] in ("endif", "else"):
+            continue
+        if directive[1] in ("endif", "else"):
             if not on:
                 raise ValueError(f"#{directive[1]} without a condition")
             before = on.pop()

@@ -11,7 +11,7 @@ from armlet.spec.base import Spec
 from armlet.spec.model_record import ModelRecord
 from armlet.spec.payload import PayloadManifest
 from armlet.spec.runtime import RuntimeManifest
-from armlet.spec.sku import Sku
+from armlet.spec.sku import ModelRecipe, Sku
 from armlet.spec.source_set import SourceSet
 from armlet.spec.toolchain import Toolchain
 
@@ -19,6 +19,7 @@ FOLDER = "docs/schemas"
 
 SCHEMAS: Mapping[str, type[Spec]] = {
     "model-record.json": ModelRecord,
+    "model.json": ModelRecipe,
     "payload.json": PayloadManifest,
     "runtime.json": RuntimeManifest,
     "sku.json": Sku,

@@ -14,7 +14,9 @@ from armlet.errors import ArmletError, Kind, is_host_error
 from armlet.store import remove_older
 
 _MARK = "armlet-"
-_LEFT = tuple(f"{_MARK}{what}-*" for what in ("models", "smoke", "profile", "convert", "quantise", "import", "pack", "package"))
+_LEFT = tuple(
+    f"{_MARK}{what}-*" for what in ("models", "smoke", "profile", "convert", "quantise", "import", "pack", "package")
+)
 """What commands that were killed leave."""
 _LONGEST_SMOKE_SECONDS = 24 * 3600
 _LEAST_FREE = 64 << 10

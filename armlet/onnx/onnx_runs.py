@@ -25,7 +25,8 @@ def runs_of(model: Any, path: Path, inputs: Sequence[Input], samples: Path | Non
     """The model, not optimised, on random numbers (a fixed seed, another batch where it is free) and on ``samples``.
 
     Raises:
-        ArmletError: (INPUT) an input has a free dimension that is no batch, and ``inputs`` do not say how large it is.
+        ArmletError: (INPUT) an input has a free dimension that is no batch, and neither ``inputs`` nor samples say how
+            large it is.
     """
     session = Session(model, path, as_written=True)
     types = _types(model)
@@ -33,12 +34,13 @@ def runs_of(model: Any, path: Path, inputs: Sequence[Input], samples: Path | Non
     if unknown := sorted(given.keys() - types.keys()):
         raise _input(path, f'has no input "{unknown[0]}"', f"its inputs: {', '.join(types)}")
     declared = input_shapes(model)
-    sizes = {name: _sizes(name, declared[name], given.get(name), path) for name in types}
     made: list[tuple[str, Mapping[str, Any]]] = []
     for sample in load_samples(samples) if samples else ():
         # Text is "U" of some length in a file, and an object to the model.
         demand_fit((sample,), {name: (_of_file(sample, name, types[name]), declared[name]) for name in types})
         made.append((sample.name, sample.inputs))
+    seen = {name: array.shape for name, array in made[0][1].items()} if made else {}
+    sizes = {name: _sizes(name, declared[name], given.get(name, seen.get(name)), path) for name in types}
     made += _random(types, sizes, path, range(_RANDOM))
     runs = [Run(name=name, inputs=arrays, outputs=session.run(arrays, name)) for name, arrays in made]
     if all(shape and shape[0] is None for shape in declared.values()):
@@ -75,7 +77,9 @@ def _sizes(name: str, declared: tuple[int | None, ...], given: Any, path: Path) 
     if None in sizes:
         shown = ",".join("?" if size is None else str(size) for size in sizes)
         what = f'its input "{name}" has free dimensions, so nothing is known to try it on: {shown}'
-        raise _input(path, what, f"say what to try; they stay free: --input {name}={shown.replace('?', '64')}")
+        raise _input(
+            path, what, f"say what to try, or give samples; they stay free: --input {name}={shown.replace('?', '64')}"
+        )
     return sizes  # type: ignore[return-value]
 
 

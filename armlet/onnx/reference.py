@@ -10,11 +10,11 @@ from armlet.errors import ArmletError, Kind
 from armlet.onnx.libraries import library
 from armlet.onnx.samples import Sample
 
-_DRAWN = "samples are chosen by the model's name in the SKU: DRAWN in armlet/onnx/samples.py"
+_MEND = "mend the model's samples: or inputs: in the SKU; without samples: its name chooses them"
 
 
 def reference_outputs(
-    model: Path, samples: Sequence[Sample], *, as_written: bool = False, hint: str = _DRAWN
+    model: Path, samples: Sequence[Sample], *, as_written: bool = False, hint: str = _MEND
 ) -> tuple[tuple[Any, ...], ...]:
     """Per sample the model's outputs as NumPy arrays, from the ONNX file as it was handed over.
 

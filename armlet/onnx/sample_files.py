@@ -11,7 +11,9 @@ from typing import Any
 
 from armlet.errors import ArmletError, Kind
 from armlet.onnx.libraries import library
+from armlet.onnx.reading import Shapes, input_shapes, read
 from armlet.onnx.samples import Sample
+from armlet.paths import sample_files
 
 EXPECTED = "expected"
 """Array in a sample's file that is no input: the class that is right, as one whole number."""
@@ -24,10 +26,23 @@ def load_samples(place: Path) -> tuple[Sample, ...]:
     Raises:
         ArmletError: (INPUT) there is none, or a file is no archive of plain arrays.
     """
-    files = sorted(place.glob("*.npz")) if place.is_dir() else [place]
+    files = sample_files(place)
     if not files:
         raise _input(place, "has no *.npz file", _HINT)
     return tuple(_load(file) for file in files)
+
+
+def samples_of(place: Path, model: Path, shapes: Shapes) -> tuple[Sample, ...]:
+    """The samples in ``place``, which are such as an ONNX model takes whose inputs are fixed to ``shapes``.
+
+    Raises:
+        ArmletError: as :func:`load_samples` and :func:`demand_fit`, or the model cannot be read.
+    """
+    samples, source = load_samples(place), read(model, shapes=shapes)
+    dtype_of = library("onnx.helper").tensor_dtype_to_np_dtype
+    types = {value.name: dtype_of(value.type.tensor_type.elem_type) for value in source.graph.input}
+    demand_fit(samples, {name: (types[name], shape) for name, shape in input_shapes(source).items()})
+    return samples
 
 
 def demand_fit(samples: tuple[Sample, ...], inputs: Mapping[str, tuple[Any, tuple[int | None, ...]]]) -> None:

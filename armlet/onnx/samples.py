@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from armlet.coverage.graph import Value
 from armlet.errors import ArmletError, Kind
 from armlet.onnx.libraries import library
 from armlet.onnx.reading import Shapes, input_shapes, read
+from armlet.onnx.text_samples import DRAWN
 
-_TEXTS = ("Gateway ready", "INVOICE No. 4711", "pressure 3.2 bar", "Made in Germany")
-_AMBIGUOUS = ("NOON", "HHHH", "SOS XIS")
-"""Read the same both ways: the classifier is undecided, and so its scores show small differences that a certain answer
-would hide in a softmax close to 1."""
-_HEIGHT, _WIDTH = 48, 192
-_UPRIGHT, _UPSIDE_DOWN = 0, 1
 _RANDOM_SAMPLES = 3
 
 
@@ -38,47 +34,11 @@ def samples_for(name: str, model: Path, shapes: Shapes) -> tuple[Sample, ...]:
         ArmletError: an input has a free dimension or a type that no random numbers are made for.
     """
     source = read(model, shapes=shapes)
-    drawn = DRAWN.get(name)
-    return drawn(next(iter(input_shapes(source)))) if drawn else _random(name, model, source)
-
-
-def text_direction(input_name: str) -> tuple[Sample, ...]:
-    """Lines of text upright, upside down and ambiguous, as PP-OCR's direction classifier takes them (1x3x48x192)."""
-    found = []
-    for text in _TEXTS:
-        image = _draw(text)
-        for expected, told, drawn in (
-            (_UPRIGHT, "upright", image),
-            (_UPSIDE_DOWN, "upside down", image.rotate(180)),
-        ):
-            found.append(Sample(name=f"{text} ({told})", inputs={input_name: _as_input(drawn)}, expected=expected))
-    for text in _AMBIGUOUS:
-        found.append(Sample(name=f"{text} (either way)", inputs={input_name: _as_input(_draw(text))}))
-    return tuple(found)
-
-
-DRAWN: Mapping[str, Callable[[str], tuple[Sample, ...]]] = {"text-direction": text_direction}
-"""Name of a SKU's model -> what draws its samples, given the name of its input."""
-
-
-def _draw(text: str) -> Any:
-    image, draw, fonts = (library(f"PIL.{name}") for name in ("Image", "ImageDraw", "ImageFont"))
-    font = fonts.load_default(size=30)
-    left, top, right, bottom = font.getbbox(text)
-    canvas = image.new("RGB", (int(right - left) + 16, _HEIGHT), "white")
-    draw.Draw(canvas).text((8 - left, (_HEIGHT - top - bottom) / 2), text, fill="black", font=font)
-    return canvas
-
-
-def _as_input(image: Any) -> Any:
-    """Scaled to the height, cut to [-1, 1], channels blue first, padded with zeros on the right: as PP-OCR trains."""
-    numpy = library("numpy")
-    width = min(_WIDTH, -(-_HEIGHT * image.width // image.height))
-    scaled = image.resize((width, _HEIGHT), library("PIL.Image").Resampling.BILINEAR)
-    pixels = numpy.asarray(scaled, dtype=numpy.float32)[:, :, ::-1].transpose(2, 0, 1)
-    made = numpy.zeros((1, 3, _HEIGHT, _WIDTH), numpy.float32)
-    made[0, :, :, :width] = pixels / numpy.float32(127.5) - numpy.float32(1)
-    return made
+    draw = DRAWN.get(name)
+    if draw is None:
+        return _random(name, model, source)
+    taken = next(iter(input_shapes(source)))
+    return tuple(Sample(name=one.name, inputs={taken: one.pixels}, expected=one.expected) for one in draw())
 
 
 def _random(name: str, model: Path, source: Any) -> tuple[Sample, ...]:
@@ -104,6 +64,29 @@ def _random(name: str, model: Path, source: Any) -> tuple[Sample, ...]:
     return tuple(samples)
 
 
+def random_sample(inputs: Sequence[Value], *, where: Path) -> Sample:
+    """Random numbers (a fixed seed) for inputs, a free first dimension being 1.
+
+    Raises:
+        ArmletError: another dimension is free, or a type is one that no random numbers are made for.
+    """
+    numpy, helper = library("numpy"), library("onnx.helper")
+    generator = numpy.random.default_rng(0)
+    made = {}
+    for value in inputs:
+        shape = tuple(1 if at == 0 and size is None else size for at, size in enumerate(value.shape or ()))
+        if value.shape is None or None in shape:
+            raise ArmletError(
+                f'the input "{value.name}" has free dimensions, so it cannot be run',
+                hint=f"fix them: --shape {value.name}={','.join(str(size or '<size>') for size in shape)}",
+                kind=Kind.INPUT,
+                where=str(where),
+            )
+        dtype = helper.tensor_dtype_to_np_dtype(value.element)
+        made[value.name] = random_numbers(generator, shape, dtype, value.name, where)
+    return Sample(name="random numbers", inputs=made)
+
+
 def random_numbers(generator: Any, shape: Any, dtype: Any, name: str, model: Path) -> Any:
     """An array for the input ``name`` of a model.
 
@@ -122,7 +105,7 @@ def random_numbers(generator: Any, shape: Any, dtype: Any, name: str, model: Pat
         return generator.integers(0, 2, shape).astype(bool)
     raise ArmletError(
         f'no random numbers can be made for the input "{name}" of type {dtype}',
-        hint="add the model to DRAWN in armlet/onnx/samples.py",
+        hint="give it samples of yours: samples: in the SKU, beside the model's name",
         kind=Kind.INPUT,
         where=str(model),
     )

@@ -198,8 +198,10 @@ def _shown(node: Any) -> str:
 
 def _demand_shapes(values: Iterable[Any], *, may_be_empty: bool = False) -> None:
     for value in values:
-        sizes = [dim.dim_value for dim in value.type.tensor_type.shape.dim if dim.HasField("dim_value")]
-        shown = "x".join(map(str, sizes))
+        given = [dim.dim_value for dim in value.type.tensor_type.shape.dim if dim.HasField("dim_value")]
+        # Some exporters, Paddle's for one, write -1 for a dimension that is free.
+        sizes = [size for size in given if size != -1]
+        shown = "x".join(map(str, given))
         if any(size < 0 for size in sizes):
             raise _Unsound(f'"{value.name}" has a negative dimension: {shown}', _AGAIN)
         if not may_be_empty and 0 in sizes:

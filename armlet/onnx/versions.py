@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from armlet.events import Sink, silent
 from armlet.onnx.models import obtain
 from armlet.onnx.quantise import Quantised, quantise
 from armlet.onnx.reading import Limits, Shapes
+from armlet.onnx.sample_files import samples_of
 from armlet.onnx.samples import Sample, samples_for
 from armlet.paths import Paths
 from armlet.spec.sku import INT8_SUFFIX, Model
@@ -25,11 +26,15 @@ class Version:
     shapes: Shapes
     samples_of: str
     """The name under which its samples are known."""
+    samples_in: Path | None = None
+    """Folder or file with samples of the user's; None where there are none."""
     quantised: Quantised | None = None
     """How it was made of the SKU's file; None where it is that file."""
 
     def samples(self) -> tuple[Sample, ...]:
         """What the model is tried on: an int8 version on the samples of the model of floats."""
+        if self.samples_in is not None:
+            return samples_of(self.samples_in, self.of, self.shapes)
         return samples_for(self.samples_of, self.of, self.shapes)
 
 
@@ -47,7 +52,10 @@ def versions(
         ArmletError: as :func:`armlet.onnx.models.obtain` and :func:`armlet.onnx.quantise.quantise`.
     """
     file = obtain(model, paths, emit)
-    float_version = Version(name=model.name, path=file, of=file, shapes=model.inputs, samples_of=model.name)
+    own = None if model.samples is None else paths.root / model.samples
+    float_version = Version(
+        name=model.name, path=file, of=file, shapes=model.inputs, samples_of=model.name, samples_in=own
+    )
     yield float_version
     if model.quantise is None:
         return
@@ -62,4 +70,4 @@ def versions(
         emit=emit,
     )
     # The int8 model has its shapes fixed for good.
-    yield Version(name=name, path=made.path, of=file, shapes=model.inputs, samples_of=model.name, quantised=made)
+    yield replace(float_version, name=name, path=made.path, quantised=made)

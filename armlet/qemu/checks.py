@@ -87,10 +87,13 @@ def _classes(trial: Trial, about: str) -> tuple[Check, ...]:
     known = [answer for answer in trial.answers if answer.expected is not None]
     if not known:
         return ()
-    wrong = [answer.sample for answer in known if answer.chosen != answer.expected]
-    found = f"{len(known) - len(wrong)} of {len(known)} samples" + (f"; wrong: {', '.join(wrong)}" if wrong else "")
-    hint = "where x86 agrees with the target the samples or the model are wrong, else a kernel is"
-    return (Check(name=f"{about}: classifies correctly", passed=not wrong, found=found, hint=hint),)
+    wrong = [answer for answer in known if answer.chosen != answer.expected]
+    # No model is right about everything, and that is no fault of the runtime.
+    own = [answer.sample for answer in wrong if answer.reference == answer.expected]
+    found = f"{len(known) - len(wrong)} of {len(known)} samples"
+    found += f"; wrong, and right on x86: {', '.join(own)}" if own else "; x86 is wrong about the rest" if wrong else ""
+    hint = "a kernel computes something else than x86's"
+    return (Check(name=f"{about}: classifies as x86 does", passed=not own, found=found, hint=hint),)
 
 
 def _near_float(trial: Trial, about: str) -> tuple[Check, ...]:

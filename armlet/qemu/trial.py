@@ -20,7 +20,7 @@ from armlet.scratch import demand_room, scratch
 
 _REFUSED = 6
 """What the target's script ends with where ONNX Runtime refuses or fails; its report then says why."""
-_ON_TARGET = Path(__file__).parent / "on_target"
+ON_TARGET = Path(__file__).parent / "on_target"
 """Modules that run there, and are no part of the device package."""
 TOLERANCE = 1e-4
 """Largest difference from the reference of a model of floats: absolute below 1, relative above."""
@@ -45,13 +45,15 @@ class Node:
 class Answer:
     """What the target made of one sample.
 
-    ``chosen`` is the index of the first output's largest value and ``score`` that value; ``difference`` is the largest
-    one from the reference over all outputs, absolute below 1 and relative above, infinite where shapes or NaNs differ.
+    ``chosen`` is the index of the first output's largest value, or that output itself where it is one whole number;
+    ``reference`` the same of the reference, and ``score`` the value. ``difference`` is the largest one from the
+    reference over all outputs, absolute below 1 and relative above, infinite where shapes or NaNs differ.
     """
 
     sample: str
     expected: int | None
     chosen: int
+    reference: int
     score: float
     difference: float
 
@@ -154,7 +156,7 @@ def attempt(
         done = run_python(
             place.target,
             ("-m", "armlet_runtime.smoke", str(job), "--out", str(out)),
-            path=(place.device, *([wheel, _ON_TARGET] if wheel else [])),
+            path=(place.device, *([wheel, ON_TARGET] if wheel else [])),
             site_packages=with_numpy,
             scratch=folder,
             emit=emit,
@@ -190,12 +192,7 @@ def attempt(
 def _write_job(folder: Path, place: Place, model: Path, samples: Sequence[Sample], runs: int, *, wheel: bool) -> Path:
     rows = []
     for number, sample in enumerate(samples):
-        inputs: list[dict[str, Any]] = []
-        for name, array in sample.inputs.items():
-            file = f"{number}-{len(inputs)}.bin"
-            (folder / file).write_bytes(array.tobytes())
-            inputs.append({"name": name, "dtype": str(array.dtype), "shape": list(array.shape), "file": file})
-        rows.append({"name": sample.name, "inputs": inputs})
+        rows.append({"name": sample.name, "inputs": input_rows(folder, str(number), sample)})
     job = {
         "library": str(place.library),
         **({"api": "upstream"} if wheel else {}),
@@ -207,6 +204,16 @@ def _write_job(folder: Path, place: Place, model: Path, samples: Sequence[Sample
     path = folder / "job.json"
     path.write_text(json.dumps(job), encoding="utf-8")
     return path
+
+
+def input_rows(folder: Path, prefix: str, sample: Sample) -> list[dict[str, Any]]:
+    """A sample's inputs as the target's job names them, their elements in files that start with ``prefix``."""
+    rows: list[dict[str, Any]] = []
+    for name, array in sample.inputs.items():
+        file = f"{prefix}-{len(rows)}.bin"
+        (folder / file).write_bytes(array.tobytes())
+        rows.append({"name": name, "dtype": str(array.dtype), "shape": list(array.shape), "file": file})
+    return rows
 
 
 def _trial(
@@ -247,15 +254,28 @@ def _arrays(outputs: list[dict[str, Any]]) -> tuple[Any, ...]:
 
 
 def _answer(sample: Sample, values: Sequence[Any], reference: Sequence[Any]) -> Answer:
-    first = values[0].ravel()
-    chosen = int(first.argmax()) if first.size else -1
+    first, chosen = values[0].ravel(), _chosen(values)
+    score = float(first[0 if _is_label(first) else chosen]) if first.size else float("nan")
     return Answer(
         sample=sample.name,
         expected=sample.expected,
         chosen=chosen,
-        score=float(first[chosen]) if first.size else float("nan"),
+        reference=_chosen(reference),
+        score=score,
         difference=max(_difference(got, wanted) for got, wanted in zip(values, reference, strict=True)),
     )
+
+
+def _chosen(values: Sequence[Any]) -> int:
+    first = values[0].ravel()
+    if _is_label(first):
+        return int(first[0])
+    return int(first.argmax()) if first.size else -1
+
+
+def _is_label(first: Any) -> bool:
+    """Whether an output is the class itself, as of scikit-learn's models."""
+    return bool(first.size == 1 and first.dtype.kind in "iu")
 
 
 def _difference(got: Any, wanted: Any) -> float:

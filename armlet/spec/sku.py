@@ -87,8 +87,17 @@ class Model(Spec):
     )
     """Input -> the shape it always has. XNNPACK takes a convolution only if its channels, height and width are known
     when the model is loaded, so a free dimension costs the provider."""
+    samples: RelativePath | None = None
+    """What it is tried and calibrated on: a folder of ``.npz`` files below the project's root, or one such file."""
     quantise: Quantise | None = None
     """Its int8 version is wanted too, as a model of its own named ``<name>-int8``."""
+
+
+class ModelRecipe(Model):
+    """A public model (``recipes/models/*.yaml``), for SKUs to copy and for tests."""
+
+    schema_: Annotated[Literal[1], Field(alias="schema")]
+    description: Line
 
 
 class Allow(Spec):

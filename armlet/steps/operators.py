@@ -42,9 +42,16 @@ Needed = dict[str, dict[int, set[str]]]
 
 def _facts(resolved: Resolved) -> Mapping[str, Any]:
     runtime = resolved.sku.runtime
+    calibration = {
+        model.name: resolved.samples[model.name]
+        for model in runtime.operators.models
+        if model.quantise and model.name in resolved.samples
+    }
     return {
         "revision": REVISION,
-        "operators": runtime.operators.model_dump(mode="json"),
+        # Where samples are is no matter, and what they are only to an int8 version.
+        "operators": runtime.operators.model_dump(mode="json", exclude={"models": {"__all__": {"samples"}}}),
+        **({"calibration": calibration} if calibration else {}),
         "providers": runtime.providers,
         "flavor": runtime.flavor,
         "level": asdict(level_for(runtime.providers)),

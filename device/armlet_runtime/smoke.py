@@ -146,7 +146,10 @@ def _nodes(rows: list[ort.NodeRun]) -> list[dict[str, Any]]:
     for row in rows:
         node = found.setdefault(
             (row.index, row.node),
-            {"name": row.node, "op_type": row.op_type, "provider": row.provider, "runs": 0, "us": 0},
+            {
+                **{"name": row.node, "op_type": row.op_type, "provider": row.provider, "runs": 0, "us": 0},
+                **{"output_bytes": row.output_bytes, "output_shapes": row.output_shapes},
+            },
         )
         node["runs"] += 1
         node["us"] += row.duration_us

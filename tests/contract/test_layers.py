@@ -23,6 +23,7 @@ LAYERS: tuple[frozenset[str], ...] = (
             "armlet.case",
             "armlet.choosing",
             "armlet.config",
+            "armlet.coverage",
             "armlet.elf",
             "armlet.emit",
             "armlet.gates",
@@ -75,6 +76,7 @@ HEAVY = frozenset({"docker", "onnx", "onnxruntime"})
 PROGRAMS_OF_THEIR_OWN = frozenset(
     {
         "armlet.steps.cmake.measured",
+        "armlet.qemu.on_target.many",
         "armlet.qemu.on_target.upstream",
         "armlet.onnx.exporters.export",
         "armlet.onnx.exporters.sklearn_models",

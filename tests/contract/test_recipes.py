@@ -13,10 +13,11 @@ from pydantic import BaseModel
 
 from armlet import config, schemas
 from armlet.emit import cmake
+from armlet.onnx.text_samples import DRAWN
 from armlet.paths import Paths
 from armlet.providers import PROVIDERS
 from armlet.qemu.run import ANY_CORE
-from armlet.recipes import SKUS, SOURCE_SETS, TOOLCHAINS, load_operators
+from armlet.recipes import MODELS, SKUS, SOURCE_SETS, TOOLCHAINS, load_operators
 from armlet.registrations import DOMAINS
 from armlet.spec import patterns
 from armlet.spec.cpu import CPUS
@@ -54,6 +55,22 @@ def test_every_source_set_has_a_sound_table_of_operators(name: str) -> None:
             assert list(since) == sorted(set(since))
             assert since[0] >= 1
             assert since[-1] <= source_set.opsets.get(domain, since[-1])
+
+
+@pytest.mark.parametrize("name", MODELS.names(PATHS))
+def test_every_public_model_has_one_place_and_fixed_shapes_and_is_the_same_in_every_sku(name: str) -> None:
+    recipe = MODELS.load(PATHS, name)
+    assert (recipe.path is None) != (recipe.wheel is None)
+    assert recipe.inputs
+    for sku in SKUS.names(PATHS):
+        for model in config.resolve(PATHS, sku).sku.runtime.operators.models:
+            if model.name == name:
+                assert (model.sha256, model.licence, model.wheel) == (recipe.sha256, recipe.licence, recipe.wheel)
+                assert model.inputs in ({}, recipe.inputs)
+
+
+def test_text_is_drawn_for_every_public_model() -> None:
+    assert set(DRAWN) == set(MODELS.names(PATHS))
 
 
 @pytest.mark.parametrize("name", SKUS.names(PATHS))

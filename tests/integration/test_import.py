@@ -154,15 +154,17 @@ def tf_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return prepared("tf", tmp_path_factory.mktemp("tf"), KERAS)
 
 
+# PyPI has no build of PyTorch for x86 without CUDA: not every machine can make its environment.
+@pytest.mark.heavy
 @pytest.mark.frameworks
 class TestTorch:
     @pytest.mark.parametrize(
         ("source", "inputs", "name", "opset"),
         [
-            pytest.param("code_.py:net", (), "image", 18, marks=pytest.mark.heavy),
+            pytest.param("code_.py:net", (), "image", 18),
             ("code_:recurrent", (), "signal", 17),
             ("scripted.pt", ("x=1,3,8,8",), "x", 17),
-            pytest.param("program.pt2", (), "input", 18, marks=pytest.mark.heavy),
+            pytest.param("program.pt2", (), "input", 18),
         ],
     )
     def test_sources(self, torch_folder: Path, source: str, inputs: tuple[str, ...], name: str, opset: int) -> None:
@@ -183,7 +185,6 @@ class TestTorch:
         demand_proved(done, samples=6)
         assert done.inputs == {"image": "uint8 batch x 8 x 8 x 3"}
 
-    @pytest.mark.heavy
     def test_a_model_that_takes_one_at_a_time(self, torch_folder: Path) -> None:
         done = imported(torch_folder, "code_.py:one")
         demand_proved(done, samples=3)
@@ -193,7 +194,7 @@ class TestTorch:
     @pytest.mark.parametrize(
         ("source", "part", "hint"),
         [
-            pytest.param("code_.py:random", "differs by", "deterministic", marks=pytest.mark.heavy),
+            pytest.param("code_.py:random", "differs by", "deterministic"),
             ("code_.py:broken", "ValueError: no such weights", "mend the source"),
             ("code_.py:none", 'no function "none"', "recurrent"),
             ("weights.pt", "it is a pickle", "--trust"),

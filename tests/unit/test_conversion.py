@@ -47,7 +47,7 @@ class Bench:
         return replace(self.answer, tolerance=self.tolerance)
 
     def differs(self, by: float) -> None:
-        answer = Answer(sample="random numbers 1", expected=None, chosen=0, score=0.0, difference=by)
+        answer = Answer(sample="random numbers 1", expected=None, chosen=0, reference=0, score=0.0, difference=by)
         self.answer = replace(self.answer, answers=(answer,))
 
 

@@ -14,7 +14,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 from armlet.errors import ArmletError, Kind
 from armlet.onnx import model_files
-from armlet.onnx.reading import read
+from armlet.onnx.reading import input_shapes, read
 from armlet.onnx.soundness import DEEPEST
 
 Spoil = Callable[[Any], None]
@@ -155,6 +155,13 @@ def test_what_looks_odd_and_is_not(tmp_path: Path) -> None:
     model.opset_import.append(helper.make_opsetid("mine", 1))
     model.graph.node.append(helper.make_node("F", ["y"], ["f"], domain="mine"))
     assert len(read(saved(tmp_path, model)).functions) == 1
+
+
+def test_minus_one_is_a_dimension_that_is_free(tmp_path: Path) -> None:
+    """As Paddle's exporter writes it."""
+    model = made()
+    dims(-1, 3)(model)
+    assert input_shapes(read(saved(tmp_path, model))) == {"x": (None, 3)}
 
 
 def test_a_model_nested_deeper_than_protobuf_reads_is_refused(tmp_path: Path) -> None:

@@ -44,7 +44,7 @@ GOOD = Trial(
     python="3.11.2",
     available_providers=(XNN, CPU),
     nodes=nodes(("Conv", XNN, 19), ("Conv", CPU, 1), ("Add", CPU, 2)),
-    answers=(Answer(sample="up", expected=0, chosen=0, score=0.9, difference=1e-6),),
+    answers=(Answer(sample="up", expected=0, chosen=0, reference=0, score=0.9, difference=1e-6),),
     load_ms=3.0,
     latency_ms=Latency(runs=3, min=1.0, p50=2.0, p95=3.0, max=3.0),
     emulator_peak_rss_kib=2048,
@@ -65,7 +65,7 @@ def test_a_good_trial_passes() -> None:
         (replace(GOOD, refused="no kernel for Foo"), "m: loads and runs"),
         (replace(GOOD, answers=(replace(GOOD.answers[0], difference=2e-4),)), "m: agrees with x86"),
         (replace(GOOD, answers=(replace(GOOD.answers[0], difference=float("inf")),)), "m: agrees with x86"),
-        (replace(GOOD, answers=(replace(GOOD.answers[0], chosen=1),)), "m: classifies correctly"),
+        (replace(GOOD, answers=(replace(GOOD.answers[0], chosen=1),)), "m: classifies as x86 does"),
         (replace(GOOD, available_providers=(CPU,)), "m: the library has the SKU's providers"),
         (replace(GOOD, nodes=nodes(("Conv", XNN, 8), ("FusedConv", CPU, 2))), "m: convolutions run on xnnpack"),
         (replace(GOOD, with_numpy=False, refused="x"), "m without NumPy: loads and runs"),
@@ -92,6 +92,13 @@ def test_who_ran_what_is_not_asked_of_a_probe_of_kernels() -> None:
 def test_no_class_is_asked_where_none_is_known() -> None:
     trial = replace(GOOD, answers=(replace(GOOD.answers[0], expected=None, chosen=7),))
     assert failed(trial) == []
+
+
+def test_what_x86_is_wrong_about_as_well_is_told_and_not_held_against_the_target() -> None:
+    trial = replace(GOOD, answers=(GOOD.answers[0], replace(GOOD.answers[0], chosen=1, reference=1)))
+    assert failed(trial) == []
+    (told,) = (check.found for check in check_trial(trial, CHAIN) if "classifies" in check.name)
+    assert told == "1 of 2 samples; x86 is wrong about the rest"
 
 
 def test_without_xnnpack_the_cpu_provider_may_have_the_convolutions() -> None:
@@ -262,9 +269,15 @@ def tried(
 
 def test_a_trial_is_read_from_the_targets_report(target: Target) -> None:
     trial = tried(target, writes(REPORT), reference=[[0.25, 0.5]])
-    assert trial.answers == (Answer(sample="s", expected=1, chosen=1, score=0.75, difference=0.25),)
+    assert trial.answers == (Answer(sample="s", expected=1, chosen=1, reference=1, score=0.75, difference=0.25),)
     assert trial.counts() == {"Conv": {CPU: 1}}
     assert (trial.latency_ms, trial.with_numpy) == (None, False)
+
+
+def test_an_output_that_is_one_whole_number_is_the_class(target: Target) -> None:
+    label = {"name": "label", "dtype": "int64", "shape": [1], "values": [1]}
+    trial = tried(target, writes({**REPORT, "results": [{"sample": "s", "outputs": [label]}]}), reference=[1.0])
+    assert trial.answers == (Answer(sample="s", expected=1, chosen=1, reference=0, score=1.0, difference=0.0),)
 
 
 def test_a_trial_has_its_own_tolerance_and_its_distance_from_the_model_of_floats(target: Target) -> None:

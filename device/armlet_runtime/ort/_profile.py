@@ -18,7 +18,8 @@ class NodeRun:
     """One execution of one node: which provider ran it and for how long.
 
     ``node`` is the node's name after optimisation (``<op_type>_<index>`` for one without a name), ``index``
-    its number in its graph, ``duration_us`` in microseconds.
+    its number in its graph, ``duration_us`` in microseconds. ``output_shapes`` are those of its outputs in the layout
+    that they really have, and ``output_bytes`` is what they take.
     """
 
     node: str
@@ -26,6 +27,8 @@ class NodeRun:
     provider: str
     duration_us: int
     index: int
+    output_bytes: int = 0
+    output_shapes: tuple[tuple[int, ...], ...] = ()
 
 
 def provider_of_each_node(profile_path: str | os.PathLike[str]) -> list[NodeRun]:
@@ -58,4 +61,7 @@ def _row(event: dict[str, Any]) -> NodeRun:
         provider=str(about.get("provider", "")),
         duration_us=int(event.get("dur", 0)),
         index=int(about.get("node_index", -1)),
+        output_bytes=int(about.get("output_size", 0)),
+        # Each is {element type: shape}.
+        output_shapes=tuple(tuple(shape) for one in about.get("output_type_shape", ()) for shape in one.values()),
     )

@@ -1,0 +1,115 @@
+"""A model as a SKU's runtime meets it, and which provider takes which of its nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from armlet.coverage.elements import NAMES
+from armlet.coverage.generate import RECIPES
+from armlet.coverage.graph import Graph, Node
+from armlet.coverage.predict import CPU, Placement, predict, shown
+from armlet.coverage.tables import ProviderTable, load
+from armlet.errors import ArmletError, Kind
+from armlet.onnx import ortfile
+from armlet.onnx.convert import save_optimised
+from armlet.onnx.levels import LEVELS, Level, level_of
+from armlet.onnx.libraries import library
+from armlet.onnx.ortgraph import graph_of, named
+from armlet.onnx.reading import Limits, Shapes, read
+from armlet.registrations import ONNX_DOMAIN
+from armlet.spec.runtime import RuntimeManifest
+
+_MOST_PROVIDERS_SEE: Level = LEVELS["xnnpack"]
+"""A runtime that optimises by itself asks its providers after this level, whatever it does afterwards."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Placed:
+    """``model`` is what the runtime is given: an ORT-format model, or an ONNX model with a name for every node."""
+
+    graph: Graph
+    placements: list[Placement]
+    model: bytes
+    extension: str
+    level: str
+    """How far it is optimised when the providers are asked."""
+
+
+def placed(model: Path, manifest: RuntimeManifest, root: Path, *, shapes: Shapes | None = None) -> Placed:
+    """Args:
+        root: the project, for its tables of providers.
+        shapes: inputs whose shapes are fixed for good.
+
+    Raises:
+        ArmletError: the model cannot be read or optimised, or there is no table for the runtime's providers.
+    """
+    data, extension, level, seen = _as_shipped(model, manifest, shapes)
+    graph = graph_of(seen, alone=manifest.flavor == "minimal")
+    tables = tables_for(manifest, root)
+    placements = predict(graph, manifest.providers, tables, lambda node, graph: has_kernel(manifest, node, graph))
+    if manifest.flavor == "reduced":
+        _demand_fused(model, manifest, placements, data)
+    return Placed(graph=graph, placements=placements, model=data, extension=extension, level=level)
+
+
+def tables_for(manifest: RuntimeManifest, root: Path) -> Mapping[str, ProviderTable]:
+    """Provider -> table, of those that Armlet knows how to read.
+
+    Raises:
+        ArmletError: there is none for this version of ONNX Runtime.
+    """
+    return {name: load(root, manifest.source_set.name, name) for name in manifest.providers if name in RECIPES}
+
+
+def has_kernel(manifest: RuntimeManifest, node: Node, graph: Graph) -> bool:
+    """Whether the CPU provider of a runtime has a kernel for a node; of the flavor full that is taken for granted."""
+    if manifest.operators is None:
+        return True
+    kernels = manifest.operators.get(node.domain or ONNX_DOMAIN, {}).get(node.op, ())
+    elements = {NAMES.get(graph.value(name).element, "") for name in (*node.inputs, *node.outputs) if name}
+    return any(
+        node.since in one.since_versions
+        and (one.takes is None or any(elements & {*types} for entry in one.takes for types in entry.values()))
+        for one in kernels
+    )
+
+
+def _demand_fused(model: Path, manifest: RuntimeManifest, placements: list[Placement], data: bytes) -> None:
+    """Says which nodes of the CPU provider the runtime makes other ones of that it has no kernels for."""
+    source = library("onnx").load_model_from_string(data)
+    fused = graph_of(save_optimised(source, LEVELS["cpu"], save_as="ORT", where=model), alone=False)
+    by_name = {one.node.name: one for one in placements if one.provider == CPU}
+    for node in fused.nodes:
+        # "fused gemm0", or the name of the node that was quantised around.
+        one = by_name.get(node.name.rpartition(" ")[2])
+        if one is not None and node.op != one.node.op and not has_kernel(manifest, node, fused):
+            one.trouble = f"the runtime makes {shown(node)} of it and has no kernel for that: allow it in the SKU"
+
+
+def _as_shipped(model: Path, manifest: RuntimeManifest, shapes: Shapes | None) -> tuple[bytes, str, str, bytes]:
+    """The model's bytes, their file's extension, the level, and what the providers are shown of it in ORT format."""
+    if _is_ort_format(model):
+        if manifest.flavor != "minimal" or shapes:
+            why = "its shapes are fixed for good" if shapes else f"{manifest.sku} takes ONNX models, and optimises them"
+            hint = "give the ONNX model that it was made from"
+            raise ArmletError(f"is in ORT format already: {why}", hint=hint, kind=Kind.INPUT, where=str(model))
+        data = model.read_bytes()
+        return data, ".ort", "as converted", data
+    limits = Limits(opsets=manifest.opsets, onnx_ir_max=manifest.onnx_ir_max)
+    source = named(read(model, shapes=shapes, limits=limits))
+    if manifest.flavor == "minimal":
+        level = level_of(source, manifest.providers)
+        data = ortfile.canonical(save_optimised(source, level, save_as="ORT", where=model))
+        return data, ".ort", level.name, data
+    seen = save_optimised(source, _MOST_PROVIDERS_SEE, save_as="ORT", where=model)
+    return source.SerializeToString(deterministic=True), ".onnx", _MOST_PROVIDERS_SEE.name, seen
+
+
+def _is_ort_format(model: Path) -> bool:
+    try:
+        with model.open("rb") as stream:
+            return ortfile.is_ort_format(stream.read(8))
+    except OSError:
+        return False  # Who reads it as an ONNX model says what is wrong.

@@ -1,0 +1,85 @@
+"""``model.inspect``: a model placed on a SKU's built runtime, and run there where that is asked for."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from armlet.config import resolve
+from armlet.coverage.compare import Comparison
+from armlet.errors import ArmletError, Kind
+from armlet.events import Note, Sink, silent
+from armlet.onnx.inspecting import Inspection, inspection
+from armlet.onnx.placing import Placed, placed, tables_for
+from armlet.onnx.reading import Shapes
+from armlet.onnx.samples import Sample, random_sample
+from armlet.paths import Paths
+from armlet.process import Runner
+from armlet.qemu.observe import Observed, observe, place_of
+from armlet.qemu.runtime import find_runtime
+from armlet.qemu.verify import compared
+from armlet.scratch import scratch
+
+
+def inspect(
+    paths: Paths,
+    model: Path,
+    sku: str,
+    *,
+    shapes: Shapes | None = None,
+    verify: bool = False,
+    emit: Sink = silent,
+    runner: Runner | None = None,
+) -> Inspection:
+    """What is known of a model on a SKU.
+
+    Raises:
+        ArmletError: (INPUT) the SKU is wrong or not built, the model cannot be read or converted, or a free dimension
+            keeps it from being run; (HOST) no emulator; (TARGET) the target's program does not run at all.
+    """
+    resolve(paths, sku)
+    manifest = find_runtime(paths, sku).manifest
+    found = placed(model, manifest, paths.root, shapes=shapes)
+    observed: Observed | None = None
+    result: Comparison | None = None
+    if verify:
+        sample = random_sample(found.graph.fed(), where=model)
+        emit(Note(text=f"running {model.name} on {sku}"))
+        observed = _run(paths, sku, found, sample, emit, runner)
+        result = compared(found, observed, flavor=manifest.flavor)
+    return inspection(
+        found,
+        model=model.name,
+        sku=sku,
+        ort_version=manifest.ort_version,
+        flavor=manifest.flavor,
+        providers=manifest.providers,
+        tables=tables_for(manifest, paths.root),
+        compared=result,
+        refused=observed.refused if observed else "",
+    )
+
+
+def demand(found: Inspection) -> None:
+    """Does nothing where what ran is what was predicted, or nothing was run.
+
+    Raises:
+        ArmletError: (TARGET) they differ.
+    """
+    run = found.verified
+    if run is None or run.agrees:
+        return
+    first = run.disagreements[0]
+    raise ArmletError(
+        f"{len(run.disagreements)} disagreements between what was predicted and what ran: {first['node']}: predicted "
+        f"{first['predicted']}, found {first['found']}",
+        hint="the table of what the provider takes, or armlet/coverage, is wrong: docs/inspecting.md",
+        kind=Kind.TARGET,
+    )
+
+
+def _run(paths: Paths, sku: str, found: Placed, sample: Sample, emit: Sink, runner: Runner | None) -> Observed:
+    place = place_of(paths, sku, emit, runner)
+    with scratch("inspect") as folder:
+        file = folder / f"model{found.extension}"
+        file.write_bytes(found.model)
+        return observe(place, {file: sample}, emit=emit, runner=runner)[file]
