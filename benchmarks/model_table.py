@@ -41,6 +41,8 @@ from armlet.sinks.tables import table
 Shapes = Mapping[str, tuple[int, ...]]
 PATHS = Paths.of(ROOT)
 RUNNER = HostRunner()
+TOLERANCES: Mapping[str, float] = {"text-detection": 1e-3, "text-recognition": 1e-3}
+"""Where x86 itself is further than 1e-4 off, between the optimised model and the one as it is written."""
 SAMPLES = 20
 """Of every model: enough for a reference of drift."""
 
@@ -131,7 +133,11 @@ def measured(skus: list[str], only: list[str] | None, folder: Path) -> Iterator[
     for name, make in sorted(sources().items()):
         if only and name not in only:
             continue
-        model = make(folder / name)
+        try:
+            model = make(folder / name)
+        except ArmletError as error:
+            yield Row(model=name, sku="", parity=float("nan"), trouble=str(error).splitlines()[0])
+            continue
         for sku in skus:
             print(f"{name} on {sku}", file=sys.stderr, flush=True)
             yield row(model, sku, folder / name)
@@ -170,7 +176,7 @@ def of_example(name: str, folder: Path) -> Imported:
 
 
 def imported(name: str, source: str, here: Path, samples: Path, folder: Path, shapes: Shapes) -> Imported:
-    options = Options(samples=samples)
+    options = Options(samples=samples, tolerance=TOLERANCES.get(name, 1e-4))
     made = import_model(source_of(source, here), folder / f"{name}.onnx", options, PATHS, RUNNER)
     parity = made.record.parity
     assert parity is not None

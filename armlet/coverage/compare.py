@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from armlet.coverage.graph import Graph, Node
-from armlet.coverage.predict import CPU, NONE, Placement
+from armlet.coverage.predict import CPU, Placement
 
 _ANEW = re.compile(r"(?:_token_\d+)+$")
 _FUSED = re.compile(r"[A-Za-z]+ExecutionProvider_(\w+)_(\d+)$")
@@ -180,8 +180,3 @@ class _Comparing:
 
 def _shown(shape: Sequence[int | None] | None) -> str:
     return "" if shape is None else "x".join("?" if size is None else str(size) for size in shape)
-
-
-def troubles(placements: Sequence[Placement]) -> list[str]:
-    """Why the model would not load."""
-    return [f"{one.node.name}: {one.trouble}" for one in placements if one.trouble or one.provider == NONE]

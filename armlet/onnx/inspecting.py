@@ -92,10 +92,6 @@ class Inspection:
     def to_json(self) -> dict[str, Any]:
         return {"schema": SCHEMA, **asdict(self)}
 
-    @property
-    def troubles(self) -> list[Line]:
-        return [line for line in self.nodes if line.trouble or line.hazard]
-
 
 def inspection(
     placed: Placed,

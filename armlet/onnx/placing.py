@@ -6,10 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from armlet.coverage.elements import NAMES
 from armlet.coverage.generate import RECIPES
 from armlet.coverage.graph import Graph, Node
-from armlet.coverage.predict import CPU, Placement, predict, shown
+from armlet.coverage.predict import CPU, Placement, bound_types, predict, shown
 from armlet.coverage.tables import ProviderTable, load
 from armlet.errors import ArmletError, Kind
 from armlet.onnx import ortfile
@@ -67,13 +66,16 @@ def has_kernel(manifest: RuntimeManifest, node: Node, graph: Graph) -> bool:
     """Whether the CPU provider of a runtime has a kernel for a node; of the flavor full that is taken for granted."""
     if manifest.operators is None:
         return True
-    kernels = manifest.operators.get(node.domain or ONNX_DOMAIN, {}).get(node.op, ())
-    elements = {NAMES.get(graph.value(name).element, "") for name in (*node.inputs, *node.outputs) if name}
+    types = bound_types(graph, node)
     return any(
-        node.since in one.since_versions
-        and (one.takes is None or any(elements & {*types} for entry in one.takes for types in entry.values()))
-        for one in kernels
+        node.since in one.since_versions and (one.takes is None or any(_allows(entry, types) for entry in one.takes))
+        for one in manifest.operators.get(node.domain or ONNX_DOMAIN, {}).get(node.op, ())
     )
+
+
+def _allows(entry: Mapping[str, tuple[str, ...]], types: Mapping[str, str]) -> bool:
+    """Whether kernels take a node's types; a constraint that the node does not have binds nothing."""
+    return all(name not in types or types[name] in taken for name, taken in entry.items())
 
 
 def _demand_fused(model: Path, manifest: RuntimeManifest, placements: list[Placement], data: bytes) -> None:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
         "out": "the file to write (default: <model>-<sku> beside the model)",
         "shape": "an input's shape, fixed for good: x=1,3,48,192; once for each input",
         "samples": "a folder of .npz files to try it on (default: random numbers with a fixed seed)",
+        "tolerance": "how far results may be off this machine's (default: as stated at the import, at least 1e-4)",
         "load-test": "try it on the SKU's runtime in QEMU; without it (--no-load-test) the SKU need not be built",
         "json": "print the result as JSON",
     },
@@ -38,6 +39,7 @@ def convert(
     out: str = "",
     shape: Any = None,
     samples: str = "",
+    tolerance: str = "",
     load_test: bool = True,
     json: bool = False,
 ) -> None:
@@ -54,6 +56,7 @@ def convert(
             out=Path(out) if out else None,
             shapes=shapes.parsed(shape or ()),
             samples=Path(samples) if samples else None,
+            tolerance=cli.decimal("--tolerance", tolerance) if tolerance else None,
             load_test=load_test,
             planned=pipeline.planned_id(paths, sku) if load_test else None,
             emit=emit,

@@ -131,6 +131,21 @@ def test_the_record_of_an_imported_model_is_carried_on(paths: Paths, bench: Benc
     assert "free channel, height or width" in record.warnings[1]
 
 
+def test_a_tolerance_that_was_stated_holds(paths: Paths, bench: Bench, model: Path) -> None:
+    bench.differs(5e-4)
+    with pytest.raises(ArmletError):
+        convert_for(paths, model, SKU, shapes=SHAPE)
+    convert_for(paths, model, SKU, shapes=SHAPE, tolerance=1e-3)
+    parity = Parity(samples=1, tolerance=1e-3, worst=5e-4, output="y", sample="s", index=(0,), wanted=0, got=0)
+    source = SourceModel(kind="onnx", name="m", sha256="3" * 64, tools={})
+    imported = ModelRecord(
+        model=model.name, sha256=of_file(model), created="2026-01-31T12:00:00Z", source=source, parity=parity
+    )
+    write_record(model, imported)
+    convert_for(paths, model, SKU, shapes=SHAPE)
+    assert bench.tolerance == 1e-3
+
+
 def refused(bench: Bench) -> None:
     bench.answer = replace(bench.answer, refused="Could not find an implementation for Relu(6) (NOT_IMPLEMENTED)")
 

@@ -30,7 +30,7 @@ from tests.fakes.recipes import FakeProject
 from tests.fakes.runner import FakeRunner, done
 
 NODE = {"name": "n", "op_type": "Conv", "provider": "X", "us": 5, "output_bytes": 8, "output_shapes": [[1, 2]]}
-FLOAT = Kernels(since_versions=(1, 6, 11, 13), takes=({"T": ("float",)},))
+FLOAT = Kernels(since_versions=(1, 6, 11, 13), takes=({"T": ("double", "float")},))
 
 
 @pytest.fixture
