@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from armlet_runtime.ort import Tensor
-from armlet_runtime.serve.interface import ModelInfo, Refused, Request, TensorInfo, Tensors
+from armlet_runtime.serve.interface import Answer, ModelInfo, Refused, Request, TensorInfo, Tensors
 
 Function = Callable[[Tensors], Tensors]
 LABELS = ("cat", "dog", "owl")
@@ -85,7 +85,7 @@ class FakeEngine:
     def models(self) -> Sequence[ModelInfo]:
         return [self.functions[name][0] for name in sorted(self.functions)]
 
-    def infer(self, request: Request, cancelled: Callable[[], bool]) -> Tensors:
+    def infer(self, request: Request, cancelled: Callable[[], bool]) -> Answer:
         model, function = self._found(request.model)
         if model.state != "ready":
             raise Refused("not_ready", f"model {request.model} is {model.state}")
@@ -97,7 +97,7 @@ class FakeEngine:
                 self.seen.append(request)
         try:
             self._wait(request, cancelled)
-            return function(request.inputs)
+            return Answer(model.version, function(request.inputs))
         finally:
             with self._lock:
                 self.active -= 1

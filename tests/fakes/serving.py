@@ -103,7 +103,7 @@ class Service:
         """As :meth:`ask`, for a caller who may go away."""
         given = {name: ort.Tensor.from_list(*_typed(value)) for name, value in inputs.items()}
         request = Request(model, None, given, None, time.monotonic() + seconds)
-        return next(iter(self.engine.infer(request, cancelled).values())).tolist()
+        return next(iter(self.engine.infer(request, cancelled).outputs.values())).tolist()
 
     def add(self, value: float = 0.0, model: str = "add", seconds: float = 20.0) -> float:
         """What the adding model makes of a number."""

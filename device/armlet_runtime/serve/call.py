@@ -7,7 +7,7 @@ import threading
 from typing import Mapping
 
 from armlet_runtime import ort
-from armlet_runtime.serve.interface import Refused, Request, TensorInfo, Tensors
+from armlet_runtime.serve.interface import Answer, Refused, Request, TensorInfo
 
 _numbers = itertools.count(1)
 
@@ -21,7 +21,7 @@ class Call:
         """Never the same for two in one process."""
         self._ended = threading.Event()
         self._lock = threading.Lock()
-        self._outputs: Tensors | None = None
+        self._answer: Answer | None = None
         self._refusal: Refused | None = None
 
     @property
@@ -29,9 +29,9 @@ class Call:
         """Whether nobody waits for it any more."""
         return self._ended.is_set()
 
-    def finish(self, outputs: Tensors) -> None:
+    def finish(self, answer: Answer) -> None:
         """Answer it, unless it has ended."""
-        self._end(outputs, None)
+        self._end(answer, None)
 
     def refuse(self, refusal: Refused) -> None:
         """Refuse it, unless it has ended."""
@@ -41,17 +41,17 @@ class Call:
         """Whether it ends within that time."""
         return self._ended.wait(seconds)
 
-    def result(self) -> Tensors:
+    def result(self) -> Answer:
         """The answer of a call that has ended. Raises :class:`Refused`."""
         if self._refusal is not None:
             raise self._refusal
-        assert self._outputs is not None
-        return self._outputs
+        assert self._answer is not None
+        return self._answer
 
-    def _end(self, outputs: Tensors | None, refusal: Refused | None) -> None:
+    def _end(self, answer: Answer | None, refusal: Refused | None) -> None:
         with self._lock:
             if not self._ended.is_set():
-                self._outputs, self._refusal = outputs, refusal
+                self._answer, self._refusal = answer, refusal
                 self._ended.set()
 
 

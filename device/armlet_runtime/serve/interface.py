@@ -93,13 +93,22 @@ class Request:
     id: str = ""
 
 
+@dataclass(frozen=True)
+class Answer:
+    """What came of a request."""
+
+    version: str
+    """Of the payload that computed it: another may have taken over since the request came."""
+    outputs: Tensors
+
+
 class Engine(Protocol):
     """What answers requests."""
 
     def models(self) -> Sequence[ModelInfo]:
         """Every model of the configuration, sorted by name, whatever its state."""
 
-    def infer(self, request: Request, cancelled: Callable[[], bool]) -> Tensors:
+    def infer(self, request: Request, cancelled: Callable[[], bool]) -> Answer:
         """Block until it is answered, at the latest until its deadline; ``cancelled`` is asked now and then.
 
         Raises :class:`Refused`.

@@ -18,6 +18,7 @@ class Job:
     """One model, and how it is to be run. Paths are absolute."""
 
     model: str
+    version: str
     folder: str
     """Of the payload."""
     model_file: str

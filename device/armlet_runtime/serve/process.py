@@ -14,7 +14,7 @@ from typing import Protocol
 
 import armlet_runtime
 from armlet_runtime.serve.call import Call
-from armlet_runtime.serve.interface import REFUSAL_KINDS, RefusalKind, Refused
+from armlet_runtime.serve.interface import REFUSAL_KINDS, Answer, RefusalKind, Refused
 from armlet_runtime.serve.job import Job, Ready
 from armlet_runtime.serve.wire import Channel, Frame, Hangup, WireError
 
@@ -96,6 +96,12 @@ class WorkerProcess:
 
     def compute(self, call: Call) -> bool:
         """Have a call computed; blocks until the worker is free again. False: it was going, and never saw the call."""
+        wanted = call.request.version
+        if wanted not in (None, self.job.version):
+            # It came while another version served.
+            what = f"{self.job.model} has no version {wanted} any more; it serves {self.job.version}"
+            call.refuse(Refused("unknown_model", what))
+            return True
         with self._lock:
             if self.gone.is_set() or self.killed_for:
                 return False
@@ -196,7 +202,7 @@ class WorkerProcess:
         if call is None or call.number != frame.header["id"]:
             return
         if frame.op == "answer":
-            call.finish(frame.tensors)
+            call.finish(Answer(self.job.version, frame.tensors))
         else:
             kinds: list[RefusalKind] = [known for known in REFUSAL_KINDS if known == frame.header["kind"]]
             kind = kinds[0] if kinds else "internal"

@@ -11,7 +11,7 @@ import armlet_runtime
 from . import datatypes, tensors
 from .endpoints import Endpoint, HttpRequest, json_response, overloaded
 from .http_message import Head, HttpError, Response
-from .interface import Engine, ModelInfo, RefusalKind, Refused, Request, TensorInfo
+from .interface import Answer, Engine, ModelInfo, RefusalKind, Refused, Request, TensorInfo
 from .lanes import LanePlan
 from .limits import Limits
 
@@ -176,8 +176,8 @@ class Routes:
         if time.monotonic() > deadline:
             raise HttpError(STATUS["deadline"], "its deadline passed while it waited for its turn")
         job = Request(model.name, version, asked.inputs, asked.outputs, deadline, asked.id)
-        outputs = self._asked(lambda: self._engine.infer(job, request.cancelled))
-        return tensors.write_response(asked, model, outputs)
+        answer: Answer = self._asked(lambda: self._engine.infer(job, request.cancelled))
+        return tensors.write_response(asked, model.name, answer)
 
     def _index(self, request: HttpRequest) -> Response:
         only_ready = _options(request, self._limits).get("ready", False)

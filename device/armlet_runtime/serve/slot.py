@@ -134,6 +134,7 @@ def job_for(
     threads = settings.threads or min(manifest["threads"] or len(own), len(own))
     return Job(
         model=slot.name,
+        version=payload.version,
         folder=str(payload.folder),
         model_file=str(payload.model_file),
         chain=tuple(chain.wanted(manifest["providers"], settings.providers, config.provider_options)),

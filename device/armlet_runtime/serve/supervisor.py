@@ -10,7 +10,7 @@ from typing import Any, Callable, Mapping, Sequence
 from armlet_runtime.serve.call import Call, demand_fitting
 from armlet_runtime.serve.config import DeviceConfig
 from armlet_runtime.serve.ini import near
-from armlet_runtime.serve.interface import ModelInfo, NoTelemetry, Refused, Request, Telemetry, Tensors
+from armlet_runtime.serve.interface import Answer, ModelInfo, NoTelemetry, Refused, Request, Telemetry
 from armlet_runtime.serve.keeper import Keeper
 from armlet_runtime.serve.payloads import BadPayload, Candidate, Catalogue
 from armlet_runtime.serve.queue import Closed, Full
@@ -56,12 +56,12 @@ class Supervisor:
         """Every model of the catalogue and of the configuration, sorted by name."""
         return [slot.info() for _, slot in sorted(self._keeper.slots.items())]
 
-    def infer(self, request: Request, cancelled: Callable[[], bool] = lambda: False) -> Tensors:
+    def infer(self, request: Request, cancelled: Callable[[], bool] = lambda: False) -> Answer:
         """Block until it is answered, at the latest until its deadline. Raises :class:`Refused`."""
         began = time.monotonic()
         outcome = "internal"
         try:
-            outputs = self._infer(request, cancelled)
+            answer = self._infer(request, cancelled)
             outcome = "ok"
         except Refused as refused:
             outcome = refused.kind
@@ -69,8 +69,8 @@ class Supervisor:
         finally:
             self._telemetry.observed(request.model, time.monotonic() - began, outcome)
         self._telemetry.inputs(request.model, request.inputs)
-        self._telemetry.outputs(request.model, outputs)
-        return outputs
+        self._telemetry.outputs(request.model, answer.outputs)
+        return answer
 
     def load(self, model: str) -> None:
         """Serve a model as its payload is now; blocks until it is ready. Raises :class:`Refused`."""
@@ -145,7 +145,7 @@ class Supervisor:
         self._keeper.end()
         return answered
 
-    def _infer(self, request: Request, cancelled: Callable[[], bool]) -> Tensors:
+    def _infer(self, request: Request, cancelled: Callable[[], bool]) -> Answer:
         slot = self._slot_for(request)
         call = Call(request)
         try:

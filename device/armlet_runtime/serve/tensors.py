@@ -12,7 +12,7 @@ from armlet_runtime.ort import OrtError, Tensor
 
 from . import datatypes
 from .http_message import Buffer, HttpError, Response
-from .interface import ModelInfo, TensorInfo
+from .interface import Answer, ModelInfo, TensorInfo
 from .limits import Limits
 
 HEADER_LENGTH = "Inference-Header-Content-Length"
@@ -78,11 +78,11 @@ def check(asked: InferBody, model: ModelInfo) -> None:
         raise HttpError(400, f'model "{model.name}": {"; ".join(problems)}')
 
 
-def write_response(asked: InferBody, model: ModelInfo, outputs: Mapping[str, Tensor]) -> Response:
+def write_response(asked: InferBody, model: str, answer: Answer) -> Response:
     """Raises :class:`HttpError` where JSON is wanted for what it cannot hold."""
     described, parts = [], []
-    for name in asked.outputs or outputs:
-        tensor = outputs[name]
+    for name in asked.outputs or answer.outputs:
+        tensor = answer.outputs[name]
         output: dict[str, Any] = {
             "name": name,
             "datatype": datatypes.protocol_name(tensor.dtype),
@@ -100,7 +100,7 @@ def write_response(asked: InferBody, model: ModelInfo, outputs: Mapping[str, Ten
                     406, f'output "{name}" cannot be JSON: {error}; ask for it with "binary_data": true'
                 ) from None
         described.append(output)
-    content: dict[str, Any] = {"model_name": model.name, "model_version": model.version, "outputs": described}
+    content: dict[str, Any] = {"model_name": model, "model_version": answer.version, "outputs": described}
     if asked.id:
         content["id"] = asked.id
     header = json.dumps(content, allow_nan=False).encode("ascii")

@@ -59,8 +59,9 @@ def test_what_is_told_of_the_models(service: Service) -> None:
 def test_answers(service: Service) -> None:
     assert service.ask("add", x=[[1, 2, 3], [4, 5, 6]]) == [[2, 3, 4], [5, 6, 7]]
     x = ort.Tensor(bytes(0), "float32", (0, 3))
-    outputs = service.engine.infer(Request("add", "1.0", {"x": x}, ["y"], time.monotonic() + 5))
-    assert [(name, tensor.shape) for name, tensor in outputs.items()] == [("y", (0, 3))]
+    answer = service.engine.infer(Request("add", "1.0", {"x": x}, ["y"], time.monotonic() + 5))
+    assert [(name, tensor.shape) for name, tensor in answer.outputs.items()] == [("y", (0, 3))]
+    assert answer.version == "1.0"
 
 
 @pytest.mark.parametrize(

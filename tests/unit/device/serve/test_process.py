@@ -18,7 +18,7 @@ from armlet_runtime.serve.process import WorkerProcess
 
 from tests.fakes.serving import gone
 
-JOB = Job("m", "/", "/m.onnx", (), 1, (0,), (), ())
+JOB = Job("m", "1.0", "/", "/m.onnx", (), 1, (0,), (), ())
 
 
 class Heard:

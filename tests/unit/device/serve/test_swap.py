@@ -15,7 +15,7 @@ import pytest
 from armlet_runtime import ort
 from armlet_runtime.serve.config import parse
 from armlet_runtime.serve.golden import TrialError
-from armlet_runtime.serve.interface import Refused
+from armlet_runtime.serve.interface import Refused, Request
 from armlet_runtime.serve.process import WorkerProcess
 from armlet_runtime.serve.slot import Slot, job_for
 from armlet_runtime.serve.trial import Trial
@@ -83,6 +83,26 @@ def test_what_is_in_hand_ends_where_it_began(tmp_path: Path, library: ort.Librar
         assert service.ask("slow", times=(1, "int64")) == 1.0
         assert asked.end().result == 1.0
         until(lambda: gone(pid))
+
+
+def test_an_answer_is_of_the_version_that_it_names(tmp_path: Path, library: ort.Library) -> None:
+    serving.takes_long(tmp_path)
+    with serving.serving(tmp_path) as service:
+        given, gone_away = {"times": ort.Tensor.from_list(1, "int64")}, threading.Event()
+
+        def version(wanted: str | None) -> str:
+            return service.engine.infer(Request("slow", wanted, given, None, time.monotonic() + 30)).version
+
+        first = Asking(lambda: service.send("slow", 30, gone_away.is_set, times=(10**9, "int64")))
+        until(lambda: current(service, "slow").busy_since)
+        either, old = Asking(lambda: version(None)), Asking(lambda: version("1.0"))
+        until(lambda: len(service.engine._keeper.slots["slow"].queue) == 2)
+        serving.takes_long(tmp_path, version="2.0", generation=2)
+        service.engine.load("slow")
+        assert either.end().result == "2.0"
+        assert (old.end().kind, old.refused is not None) == ("unknown_model", True)
+        gone_away.set()
+        assert first.end().kind == "cancelled"
 
 
 @pytest.mark.parametrize(

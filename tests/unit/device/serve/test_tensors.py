@@ -13,11 +13,10 @@ import pytest
 from armlet_runtime.ort import Tensor
 from armlet_runtime.serve import datatypes, tensors
 from armlet_runtime.serve.http_message import HttpError
+from armlet_runtime.serve.interface import Answer
 from armlet_runtime.serve.limits import Limits
 from hypothesis import given
 from hypothesis import strategies as st
-
-from tests.fakes.fake_engine import echo
 
 LIMITS = Limits()
 NUMBERS: dict[str, st.SearchStrategy[Any]] = {
@@ -58,10 +57,10 @@ def test_values_come_back_as_they_went_in(datatype: str, data: st.DataObject) ->
         values = datatypes.json_values(Tensor(datatypes.elements(values, datatype), "bfloat16", (len(values),)))
     tensor = read(one(datatype, [len(values)], values)).inputs["x"]
     asked = tensors.InferBody("", {}, None, {}, False, None)
-    content = json.loads(b"".join(tensors.write_response(asked, echo(), {"y": tensor}).parts))
+    content = json.loads(b"".join(tensors.write_response(asked, "echo", Answer("1", {"y": tensor})).parts))
     assert content["outputs"] == [{"name": "y", "datatype": datatype, "shape": [len(values)], "data": values}]
 
-    raw = tensors.write_response(tensors.InferBody("", {}, None, {}, True, None), echo(), {"y": tensor})
+    raw = tensors.write_response(tensors.InferBody("", {}, None, {}, True, None), "echo", Answer("1", {"y": tensor}))
     binary = b"".join(raw.parts[1:])
     described = {"name": "x", "datatype": datatype, "shape": [len(values)]}
     again = read({"inputs": [{**described, "parameters": {"binary_data_size": len(binary)}}]}, binary, None)
