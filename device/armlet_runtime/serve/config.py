@@ -34,7 +34,7 @@ class ConfigError(Exception):
 class Service:
     """Section ``[service]``."""
 
-    payloads: Path = Path("/usr/share/armlet/payloads")
+    payloads: Path = Path("/usr/lib/armlet/models")
     """``<model>/<version>/payload.json``."""
     runtime: Path | None = Path("/usr/share/armlet/runtime.json")
     """The runtime's contract; None: models are not checked against it."""
