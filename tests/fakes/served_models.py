@@ -57,7 +57,7 @@ def wish(name: str, samples: Path, **other: Any) -> Wish:
 
 
 def _write(path: Path, nodes: list[Any], inputs: list[Any], outputs: list[Any]) -> Path:
-    infos = [[helper.make_tensor_value_info(*one) for one in some] for some in (inputs, outputs)]
-    graph = helper.make_graph(nodes, path.stem, *infos)
+    takes, gives = ([helper.make_tensor_value_info(*one) for one in some] for some in (inputs, outputs))
+    graph = helper.make_graph(nodes, path.stem, takes, gives)
     onnx.save_model(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), str(path))
     return path
