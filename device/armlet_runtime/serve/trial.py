@@ -54,9 +54,11 @@ class Trial:
         """An open session whose golden vectors hold.
 
         ``trying`` (given when made) is told each chain before it is tried. Raises :class:`TrialError`,
-        :class:`armlet_runtime.ort.OrtError`.
+        :class:`armlet_runtime.ort.OrtError`, :class:`OSError` where the model cannot be read.
         """
         job = self._job
+        # Of a file that cannot be opened, ONNX Runtime says no more than "Invalid fd".
+        Path(job.model_file).open("rb").close()
         library = ort.load_library(job.library or None)
         usable, skipped = chain.usable(job.chain, ort.get_available_providers(library), job.avoid)
         folder = self._scratch()
