@@ -18,6 +18,7 @@ from armlet.verbs import (
     model_pack,
     model_quantise,
     model_verify,
+    service_package,
     sku_operators,
     sources_providers,
 )
@@ -278,4 +279,5 @@ namespace = Collection(
         model_verify.verify,
     ),
     Collection("key", key_new.new),
+    Collection("service", service_package.package),
 )

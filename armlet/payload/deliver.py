@@ -9,6 +9,7 @@ from armlet_runtime import payload as device
 
 from armlet import digest
 from armlet.events import Sink
+from armlet.nfpm import PackageFormat
 from armlet.payload import packages
 from armlet.payload.archive import Content, unpack, write_archive
 from armlet.payload.keys import Signer
@@ -60,7 +61,7 @@ class Packing:
     def _place(self, kind: Format) -> Path:
         return self.delivery.out if kind in self.delivery.formats else self.folder
 
-    def _package(self, kind: packages.PackageFormat, payload: Path) -> Path:
+    def _package(self, kind: PackageFormat, payload: Path) -> Path:
         target = self.delivery.out / f"{packages.package_name(self.manifest.model)}_{self.manifest.version}_all.{kind}"
         packages.write_package(
             target,

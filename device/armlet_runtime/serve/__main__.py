@@ -14,6 +14,7 @@ import time
 from pathlib import Path
 from typing import Callable, Sequence
 
+import armlet_runtime
 from armlet_runtime.serve import checking, page, sinks, systemd, wiring
 from armlet_runtime.serve.config import DEFAULT, ConfigError, DeviceConfig, load
 from armlet_runtime.serve.front import front_end
@@ -34,6 +35,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """The command: returns its exit code."""
     parser = argparse.ArgumentParser(prog="armlet-serve", description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--config", type=Path, default=DEFAULT, help="the device's file (%(default)s)")
+    parser.add_argument("--version", action="version", version=f"armlet-serve {armlet_runtime.__version__}")
     parser.add_argument("--check", action="store_true", help="say what is wrong with it and the payloads, and end")
     chosen = parser.parse_args(arguments)
     # The journal and syslog have the time already.

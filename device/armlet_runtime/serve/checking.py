@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import json
+import os
+from typing import Any
+
 from armlet_runtime import ort
 from armlet_runtime.serve import payloads, wiring
 from armlet_runtime.serve.config import DeviceConfig, ModelSettings
+from armlet_runtime.serve.process import signal_name
 from armlet_runtime.serve.values import unknown_providers
 
 
@@ -13,13 +18,9 @@ def problems(config: DeviceConfig, name: str) -> list[str]:
 
     Raises :class:`~armlet_runtime.serve.config.ConfigError`, :class:`~armlet_runtime.serve.wiring.HostError`.
     """
-    found: list[str] = []
     service = config.service
-    reported: tuple[str, ...] = ()
-    try:
-        reported = tuple(ort.get_available_providers(str(service.library) if service.library else None))
-    except ort.LibraryError as error:
-        found.append(" ".join(map(str.strip, error.message.splitlines())))
+    reported, problem = _ask(str(service.library) if service.library else None)
+    found = [problem] if problem else []
     for section, names in _providers(config).items():
         line = config.lines.get(section, 0)
         found += [f"{name}:{line}: [{section}] {what}" for what in unknown_providers(names, reported)]
@@ -32,6 +33,33 @@ def problems(config: DeviceConfig, name: str) -> list[str]:
             line = config.lines.get(f"model:{model}", 0)
             found.append(f"{name}:{line}: [model:{model}] there is no payload of this model in {service.payloads}")
     return [*found, *(f"{problem.model}: {problem.what}" for problem in payloads.problems_of(catalogue))]
+
+
+def _ask(library: str | None) -> tuple[tuple[str, ...], str]:
+    """The library's providers, or what is wrong with it.
+
+    A process of its own asks: a library without exceptions ends the one that it cannot work in.
+    """
+    ours, theirs = os.pipe()
+    child = os.fork()
+    if not child:
+        answer: list[Any] = [[], ""]
+        try:
+            answer[0] = ort.get_available_providers(library)
+        except ort.LibraryError as error:
+            answer[1] = " ".join(map(str.strip, error.message.splitlines()))
+        finally:
+            os.write(theirs, json.dumps(answer).encode())
+            os._exit(0)
+    os.close(theirs)
+    with os.fdopen(ours, "rb") as pipe:
+        text = pipe.read()
+    status = os.waitpid(child, 0)[1]
+    if text:
+        names, problem = json.loads(text)
+        return tuple(names), problem
+    told = f"ended its process with {signal_name(status)}, see above"
+    return (), f"ONNX Runtime's library {told}: it needs /proc/cpuinfo and /sys/devices/system/cpu"
 
 
 def _providers(config: DeviceConfig) -> dict[str, tuple[str, ...]]:

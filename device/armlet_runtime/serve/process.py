@@ -86,7 +86,7 @@ class WorkerProcess:
         code = self._process.returncode
         if code is None:
             return "does not end, not even when it is killed"
-        return f"was ended by {_signal_name(-code)}" if code < 0 else f"ended with exit code {code}"
+        return f"was ended by {signal_name(-code)}" if code < 0 else f"ended with exit code {code}"
 
     @property
     def crashed(self) -> bool:
@@ -229,7 +229,8 @@ def _environment() -> dict[str, str]:
     return {"MALLOC_ARENA_MAX": "2", **os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths))}
 
 
-def _signal_name(number: int) -> str:
+def signal_name(number: int) -> str:
+    """Of what ended a process, for a sentence."""
     try:
         return signal.Signals(number).name
     except ValueError:
