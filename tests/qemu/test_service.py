@@ -61,8 +61,8 @@ def test_a_worker_that_is_killed_comes_back(made: Emulated, service: int) -> Non
     assert made.device.demand_golden(made.payload) == 2
 
 
-def test_a_tensor_at_an_odd_address_is_taken(made: Emulated, service: int) -> None:
-    """Whatever the length of the JSON before it: 32-bit ARM cannot load from everywhere."""
+def test_the_json_before_a_tensor_may_have_any_length(made: Emulated, service: int) -> None:
+    """The tensor then begins at an odd address, which 32-bit ARM cannot load all types from."""
     ((name, pixels),) = made.samples[0].inputs.items()
     tensor = Tensor(pixels.tobytes(), "float32", pixels.shape)
     body, length = request_of({name: tensor})

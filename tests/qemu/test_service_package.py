@@ -40,7 +40,7 @@ def run(*argv: str | Path, **environment: str) -> str:
 def install(rootfs: Path, packages: Sequence[Path]) -> None:
     """By dpkg, as for a rootfs of another processor: nothing of it runs."""
     # The root file system has the modules of python3, and not the package that asks for them all.
-    run(*AS_ROOT, "dpkg", f"--root={rootfs}", "--force-depends", "--force-architecture", "--install", *packages)
+    run(*AS_ROOT, "dpkg", f"--root={rootfs}", "--force-depends", "--force-unsafe-io", "--install", *packages)
 
 
 def serve(target: Target, *arguments: str) -> tuple[int, list[str]]:
