@@ -65,8 +65,7 @@ def main() -> None:
 
 def stepped(made: Emulated, model: Path) -> Iterator[tuple[float, float]]:
     """Memory after each step of one process."""
-    library = next(line.split(" = ")[1] for line in made.device.conf.read_text().split("\n") if "library" in line)
-    command = [*made.python, "-c", _SCRIPT, library, str(model)]
+    command = [*made.python, "-c", _SCRIPT, str(made.library), str(model)]
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
     with subprocess.Popen(command, env=made.environment, text=True, **pipes) as process:  # type: ignore[call-overload]
         for _ in STEPS:

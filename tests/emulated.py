@@ -38,6 +38,7 @@ class Emulated:
     """``command`` starts the service, ``python`` the target's Python."""
 
     device: Device
+    library: Path
     payload: Path
     """Its folder."""
     samples: tuple[Sample, ...]
@@ -53,7 +54,7 @@ def emulated(sku: str, root: Path) -> Emulated:
     device = Device.make(root, library=runtime.library, runtime=json.loads(manifest.render(runtime.manifest)))
     payload = device.add(model, said)
     python, environment = target_python(target, ROOT / "device")
-    return Emulated(device, payload, samples, python, service(python, root), environment)
+    return Emulated(device, runtime.library, payload, samples, python, service(python, root), environment)
 
 
 def built(sku: str) -> tuple[Target, Runtime]:

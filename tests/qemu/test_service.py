@@ -11,6 +11,7 @@ import numpy
 import pytest
 from armlet_runtime.ort import Tensor
 
+from armlet.process import Command, HostRunner
 from tests.emulated import MODEL, Emulated, children, emulated
 from tests.served import HEADER_LENGTH, request_of, tensors_of
 from tests.smoked import REAL
@@ -74,3 +75,25 @@ def test_the_json_before_a_tensor_may_have_any_length(made: Emulated, service: i
         assert status == 200
         got = tensors_of(data, int(fields[HEADER_LENGTH]))
         assert {key: one.tobytes() for key, one in got.items()} == {key: one.tobytes() for key, one in wanted.items()}
+
+
+_ODD = """
+import sys
+from armlet_runtime import ort
+library, model, size = sys.argv[1:]
+session = ort.InferenceSession(model, providers=["XNNPACK", "CPU"], library=library)
+(taken,) = session.get_inputs()
+for odd in range(4):
+    data = memoryview(bytearray(int(size) + odd))[odd:]
+    (scores,) = session.run(None, {taken.name: ort.Tensor(data, "float32", taken.shape)})
+print("all four")
+"""
+
+
+def test_a_tensor_at_an_odd_address_is_taken(made: Emulated) -> None:
+    """XNNPACK ended the process with SIGBUS there, on 32-bit ARM."""
+    ((_, pixels),) = made.samples[0].inputs.items()
+    files = (made.library, next(made.payload.glob("model.*")), pixels.nbytes)
+    command = (*made.python, "-c", _ODD, *map(str, files))
+    done = HostRunner().run(Command(argv=command, env=made.environment))
+    assert (done.code, done.tail[-1]) == (0, "all four"), done.output
