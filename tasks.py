@@ -18,6 +18,7 @@ from armlet.verbs import (
     model_pack,
     model_quantise,
     model_verify,
+    service_package,
     sku_operators,
     sources_providers,
 )
@@ -47,7 +48,7 @@ def whole_test(_context: Any, yes: bool = False) -> None:
     from armlet import doctor, process, suite
 
     with cli.run("test-prepare") as (paths, emit):
-        doctor.prepare(process.HostRunner(), paths, emit, cli.consent(yes=yes))
+        doctor.prepare(process.HostRunner(), paths, emit, cli.consent(yes=yes), tests=True)
     with cli.run("test", echo=True) as (paths, emit):
         suite.test(paths, process.HostRunner(), emit)
 
@@ -278,4 +279,5 @@ namespace = Collection(
         model_verify.verify,
     ),
     Collection("key", key_new.new),
+    Collection("service", service_package.package),
 )

@@ -26,20 +26,24 @@ def look(runner: Runner, paths: Paths) -> Facts:
     return survey(runner, paths.cache, programs=PROGRAMS, files=FILES)
 
 
-def diagnose(runner: Runner, paths: Paths) -> Diagnosis:
+def diagnose(runner: Runner, paths: Paths, *, tests: bool = False) -> Diagnosis:
     """What this machine has and lacks; changes nothing."""
-    return judge(look(runner, paths))
+    return judge(look(runner, paths), tests=tests)
 
 
-def prepare(runner: Runner, paths: Paths, emit: Sink, consent: Callable[[list[str]], bool]) -> None:
+def prepare(
+    runner: Runner, paths: Paths, emit: Sink, consent: Callable[[list[str]], bool], *, tests: bool = False
+) -> None:
     """Makes sure that nothing blocking is missing, mending it where ``consent`` (shown the commands) allows.
+
+    ``tests``: nor what the project's own tests need.
 
     Raises:
         ArmletError: something is lacking and was not mended.
     """
-    found = diagnose(runner, paths)
+    found = diagnose(runner, paths, tests=tests)
     if found.blocking and consent(instructions(found.blocking, found.facts)):
-        found = Doctor(runner=runner, paths=paths, emit=emit).fix()
+        found = Doctor(runner=runner, paths=paths, emit=emit, tests=tests).fix()
     found.refuse()
 
 
@@ -54,6 +58,8 @@ class Doctor:
     start: Callable[[Command, Path], int] = start_daemon
     running: Callable[[int], bool] = lambda process: _runs(process)
     patience_s: float = _ENGINE_PATIENCE_S
+    tests: bool = False
+    """Mend what only the project's own tests need as well."""
 
     def fix(self) -> Diagnosis:
         """Does once what each blocking lack asks for, where this user may, and returns what is found after that.
@@ -77,7 +83,7 @@ class Doctor:
         return self._diagnose()
 
     def _diagnose(self) -> Diagnosis:
-        return judge(self.look(self.runner, self.paths))
+        return judge(self.look(self.runner, self.paths), tests=self.tests)
 
     def _install(self, packages: tuple[str, ...], facts: Facts, *, update: bool) -> None:
         self.emit(Note(text=f"installing {' '.join(packages)}"))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from armlet.errors import ArmletError, Kind
 from armlet.host import EngineState, Facts
@@ -46,6 +46,8 @@ class Check:
     name: str
     why: str
     judge: Judge
+    for_tests: bool = False
+    """Only ``./inv test`` cannot do without."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,6 +121,7 @@ def _engine(facts: Facts) -> Lack | None:
 _KEYRING = "/usr/share/keyrings/debian-archive-keyring.gpg"
 FILES = (_KEYRING,)
 PROGRAMS = (
+    "curl",
     "docker",
     "dockerd",
     "mmdebstrap",
@@ -129,6 +132,7 @@ PROGRAMS = (
     "qemu-aarch64-static",
     "qemu-arm",
     "qemu-arm-static",
+    "systemd-analyze",
 )
 """What a survey must look for, so that the checks below can judge."""
 
@@ -157,6 +161,18 @@ CHECKS: tuple[Check, ...] = (
         judge=_program(("qemu-aarch64-static", "qemu-aarch64"), "qemu-user-static"),
     ),
     Check(name="patch", why="applies our patches to the sources", judge=_program(("patch",), "patch")),
+    Check(
+        name="curl",
+        why="tests run the examples in the service's documentation",
+        judge=_program(("curl",), "curl", blocking=False),
+        for_tests=True,
+    ),
+    Check(
+        name="systemd-analyze",
+        why="tests judge the service's sandbox with it",
+        judge=_program(("systemd-analyze",), "systemd", blocking=False),
+        for_tests=True,
+    ),
     Check(
         name="disk",
         why="sources, images and compiler caches",
@@ -197,9 +213,15 @@ class Diagnosis:
             raise ArmletError(f"this machine lacks something ({'; '.join(told)})", hint=hint, kind=Kind.HOST)
 
 
-def judge(facts: Facts) -> Diagnosis:
-    findings = tuple(Finding(check=check, lack=check.judge(facts)) for check in CHECKS)
-    return Diagnosis(facts=facts, findings=findings)
+def judge(facts: Facts, *, tests: bool = False) -> Diagnosis:
+    """``tests``: what only they need blocks as well."""
+    findings = []
+    for check in CHECKS:
+        lack = check.judge(facts)
+        if lack is not None and tests and check.for_tests:
+            lack = replace(lack, blocking=True)
+        findings.append(Finding(check=check, lack=lack))
+    return Diagnosis(facts=facts, findings=tuple(findings))
 
 
 def packages_of(lacks: Sequence[Lack]) -> tuple[str, ...]:

@@ -12,6 +12,7 @@ from armlet_runtime.payload_manifest import MANIFEST
 from armlet import digest
 from armlet.errors import ArmletError, Kind
 from armlet.events import Sink
+from armlet.nfpm import PackageFormat
 from armlet.payload import packages
 from armlet.payload.archive import Content, unpack, write_archive
 from armlet.payload.keys import Signer
@@ -87,7 +88,7 @@ class Packing:
     def _place(self, kind: Format) -> Path:
         return self.delivery.out if kind in self.delivery.formats else self.folder
 
-    def _package(self, kind: packages.PackageFormat, payload: Path) -> Path:
+    def _package(self, kind: PackageFormat, payload: Path) -> Path:
         target = self.delivery.out / _package_file(self.manifest, kind)
         packages.write_package(
             target,
@@ -102,6 +103,6 @@ class Packing:
         return target
 
 
-def _package_file(model: PayloadManifest, kind: packages.PackageFormat) -> str:
+def _package_file(model: PayloadManifest, kind: PackageFormat) -> str:
     """Unlike a distribution's, with the generation: two of one version lie side by side."""
     return f"{packages.package_name(model.model)}_{model.version}-g{model.generation}_all.{kind}"

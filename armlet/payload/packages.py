@@ -1,26 +1,18 @@
-"""Payloads as packages for a rootfs: deb and ipk, made by nfpm."""
+"""Payloads as packages for a rootfs: deb and ipk."""
 
 from __future__ import annotations
 
-import json
-import shutil
-import sys
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Literal
 
+from armlet import nfpm
 from armlet.errors import ArmletError, Kind
 from armlet.events import Sink, silent
-from armlet.files import whole_file
-from armlet.process import Command, HostRunner, Runner, checked
+from armlet.nfpm import MAINTAINER, Entry, Package, PackageFormat
+from armlet.process import Runner
 from armlet.scratch import scratch
 from armlet.spec.payload import PayloadManifest
 
-PackageFormat = Literal["deb", "ipk"]
-MAINTAINER = "Armlet <armlet@invalid>"
-"""Where nobody says who it is."""
 _MODELS = "/usr/lib/armlet/models"
-_DOLLAR = "ARMLET_DOLLAR"
 _LARGEST_EPOCH = 2**31 - 1
 """What Debian's version order takes."""
 
@@ -69,44 +61,22 @@ def write_package(
     with scratch("package") as folder:
         copyright_file = folder / "copyright"
         copyright_file.write_text(_copyright(manifest, licence), encoding="utf-8")
-        document = f"/usr/share/doc/{package_name(manifest.model)}/copyright"
-        files = {document: copyright_file}
+        entries = {f"/usr/share/doc/{package_name(manifest.model)}/copyright": Entry(source=copyright_file)}
         for path in sorted(payload.rglob("*")):
             if path.is_file():
-                files[f"{place(manifest)}/{path.relative_to(payload).as_posix()}"] = path
-        config, made = folder / "nfpm.json", folder / f"made.{kind}"
-        # JSON is YAML.
-        config.write_text(json.dumps(_config(manifest, files, maintainer)), encoding="utf-8")
-        argv = (str(_nfpm()), "package", "--config", str(config), "--packager", kind, "--target", str(made))
-        checked(
-            runner or HostRunner(),
-            Command(argv=argv, cwd=folder, env={_DOLLAR: "$"}),
-            what=f"cannot make {target.name}",
-            kind=Kind.BUILD,
-            emit=emit,
+                entries[f"{place(manifest)}/{path.relative_to(payload).as_posix()}"] = Entry(source=path)
+        epoch, _, version = package_version(manifest).partition(":")
+        package = Package(
+            name=package_name(manifest.model),
+            version=version,
+            epoch=epoch,
+            description=manifest.description,
+            licence=manifest.licence,
+            maintainer=maintainer,
+            created=manifest.created,
+            entries=entries,
         )
-        with whole_file(target) as stream, made.open("rb") as content:
-            shutil.copyfileobj(content, stream)
-
-
-def _config(manifest: PayloadManifest, files: Mapping[str, Path], maintainer: str) -> dict[str, object]:
-    epoch, _, version = package_version(manifest).partition(":")
-    attributes = {"mode": 0o644, "owner": "root", "group": "root", "mtime": manifest.created}
-    return {
-        "name": package_name(manifest.model),
-        "arch": "all",
-        "epoch": epoch,
-        "version": version,
-        "version_schema": "none",
-        "maintainer": _unexpanded(maintainer),
-        "description": _unexpanded(manifest.description),
-        "license": _unexpanded(manifest.licence),
-        "section": "misc",
-        "priority": "optional",
-        "mtime": manifest.created,
-        "disable_globbing": True,
-        "contents": [{"src": str(path), "dst": place, "file_info": attributes} for place, path in files.items()],
-    }
+        nfpm.write_package(target, kind, package, runner=runner, emit=emit)
 
 
 def _copyright(manifest: PayloadManifest, licence: Path | None) -> str:
@@ -122,12 +92,3 @@ def _copyright(manifest: PayloadManifest, licence: Path | None) -> str:
     except (OSError, ValueError) as error:
         what = f"the licence's text cannot be read: {error}"
         raise ArmletError(what, hint="give a text file in UTF-8", kind=Kind.INPUT, where=str(licence)) from error
-
-
-def _unexpanded(text: str) -> str:
-    """What nfpm, which puts variables of its environment into texts, makes ``text`` of."""
-    return text.replace("$", f"${{{_DOLLAR}}}")
-
-
-def _nfpm() -> Path:
-    return Path(sys.executable).with_name("nfpm")

@@ -9,13 +9,13 @@ from typing import Literal, get_args
 
 from armlet_runtime import payload as device
 
-from armlet.payload import packages
+from armlet.nfpm import MAINTAINER, PackageFormat
 from armlet.spec.payload import Budget, PayloadManifest
 from armlet.spec.sku import Provider
 
 Format = Literal["payload", "deb", "ipk", "folder"]
 FORMATS: tuple[Format, ...] = get_args(Format)
-PACKAGES: tuple[packages.PackageFormat, ...] = get_args(packages.PackageFormat)
+PACKAGES: tuple[PackageFormat, ...] = get_args(PackageFormat)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,7 +50,7 @@ class Delivery:
     formats: Sequence[Format] = ("payload",)
     licence_file: Path | None = None
     """The licence's text, for packages."""
-    maintainer: str = packages.MAINTAINER
+    maintainer: str = MAINTAINER
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

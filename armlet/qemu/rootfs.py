@@ -17,7 +17,7 @@ from armlet.process import Command, HostRunner, Runner, checked
 from armlet.steps.rootfs import explain, mmdebstrap
 from armlet.store import remove_tree
 
-PACKAGES = ("python3-minimal", "libpython3-stdlib", "python3-numpy")
+PACKAGES = ("python3-minimal", "libpython3-stdlib", "python3-numpy", "python3-nacl")
 
 _RECIPE = 2
 """Raised whenever this module makes something else of the same packages."""

@@ -82,7 +82,7 @@ def pack(
 ) -> None:
     """Makes a signed payload of a model: manifest, golden vectors, drift reference; also as deb and ipk."""
     from armlet import manifest
-    from armlet.payload import packages
+    from armlet.nfpm import MAINTAINER
     from armlet.payload.keys import load_signer
     from armlet.payload.pack import pack as pack_model
     from armlet.payload.wish import FORMATS, Delivery, Wish
@@ -123,7 +123,7 @@ def pack(
             out=_path(out) or paths.dist("models") / name,
             formats=_some_of("--format", format, FORMATS),
             licence_file=_path(licence_file),
-            maintainer=maintainer or packages.MAINTAINER,
+            maintainer=maintainer or MAINTAINER,
         )
         signer = load_signer(Path(key), passphrase_of(Path(key), passphrase_env, os.environ), emit) if key else None
         runtime = manifest.read_manifest(paths.dist(sku) / manifest.FILE) if sku else None

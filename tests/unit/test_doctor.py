@@ -11,7 +11,7 @@ from armlet.doctor import Doctor, diagnose, prepare
 from armlet.errors import ArmletError, Kind
 from armlet.events import silent
 from armlet.host import EngineState, Facts
-from armlet.lacks import CHECKS, FILES, GIB, PROGRAMS, instructions, judge
+from armlet.lacks import CHECKS, FILES, GIB, PROGRAMS, instructions, judge, packages_of
 from armlet.paths import Paths
 from armlet.process import Command, Runner, start_daemon
 from tests.fakes.runner import FakeRunner, done
@@ -106,6 +106,12 @@ def test_another_distribution_is_told_the_packages() -> None:
     assert instructions(judge(facts).blocking, facts) == [
         "install with your package manager (Debian's names): mmdebstrap"
     ]
+
+
+def test_what_only_tests_need_blocks_only_them() -> None:
+    facts = but(programs=without("curl", "systemd-analyze"))
+    assert judge(facts).blocking == ()
+    assert packages_of(judge(facts, tests=True).blocking) == ("curl", "systemd")
 
 
 @pytest.mark.parametrize(("systemd", "words"), [(True, "systemctl start docker"), (False, "/usr/bin/dockerd &")])

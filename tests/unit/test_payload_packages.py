@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import io
-import tarfile
 from pathlib import Path
 
 import pytest
 from armlet_runtime import payload as device
 
 from armlet.errors import ArmletError, Kind
+from armlet.nfpm import PackageFormat
 from armlet.payload.keys import Signer, load_signer, new_key
 from armlet.payload.pack import pack
-from armlet.payload.packages import PackageFormat, package_name, package_version
+from armlet.payload.packages import package_name, package_version
 from armlet.payload.wish import FORMATS, Delivery, Made, Wish
 from tests.fakes import models
+from tests.package_files import files, members
 
 NAME = "armlet-model-dense-net"
 PLACE = "usr/lib/armlet/models/dense_net/1.2.0~rc1"
@@ -45,22 +45,6 @@ def packed(folder: Path, signer: Signer) -> Made:
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory, signer: Signer) -> Made:
     return packed(tmp_path_factory.mktemp("pack"), signer)
-
-
-def members(data: bytes) -> dict[str, bytes]:
-    """Of a deb (an ar archive) or an ipk (a tar of the same three)."""
-    if data.startswith(b"!<arch>\n"):
-        found, rest = {}, data[8:]
-        while rest:
-            name, size = rest[:16].decode().rstrip(" /"), int(rest[48:58])
-            found[name], rest = rest[60 : 60 + size], rest[60 + size + size % 2 :]
-        return found
-    return {name.removeprefix("./"): content for name, (content, _) in files(data).items()}
-
-
-def files(data: bytes) -> dict[str, tuple[bytes, tarfile.TarInfo]]:
-    with tarfile.open(fileobj=io.BytesIO(data)) as archive:
-        return {info.name: (file.read(), info) for info in archive if (file := archive.extractfile(info)) is not None}
 
 
 @pytest.mark.parametrize("kind", ["deb", "ipk"])

@@ -30,7 +30,8 @@ class OrtValue:
     def ortvalue_from_numpy(cls, array: Any, *, library: LibraryLike = None) -> OrtValue:
         """A tensor that shares the memory of a C-contiguous array, :class:`Tensor` or buffer.
 
-        Strings are copied instead. Raises :class:`OrtError` for what is not contiguous or of no element type.
+        Strings are copied instead. Raises :class:`OrtError` for what is not contiguous, not aligned or of no element
+        type.
         """
         return cls.from_elements(load_library(library), _values.elements_of(array, None))
 
@@ -52,7 +53,7 @@ class OrtValue:
         if elements.copied and not strings:
             raise invalid("only a C-contiguous array can be used in place")
         writable = strings or not memoryview(elements.data).readonly
-        pointer, pin = _values.create_value(library, elements, writable=writable)
+        pointer, pin = _values.create_value(library, elements, writable=writable, in_place=True)
         return cls(library, pointer, pin, writable=writable)
 
     @property

@@ -8,7 +8,8 @@ import os
 from dataclasses import dataclass
 from typing import Any, Callable, Mapping, Sequence, Tuple, Union
 
-from ._errors import OrtError, invalid, unsupported
+from ._elsewhere import SUFFIX, append_generic, append_to, exported
+from ._errors import OrtError, invalid
 from ._library import Library, get_available_providers
 from .options import SessionOptions
 
@@ -22,10 +23,10 @@ _THREADS = "intra_op_num_threads"
 
 @dataclass(frozen=True)
 class Provider:
-    """An execution provider: its official name, the option keys it takes, how it is appended."""
+    """An execution provider: its official name, the option keys it takes (None: any), how it is appended."""
 
     name: str
-    keys: tuple[str, ...]
+    keys: tuple[str, ...] | None
     append: Callable[[Library, int, Options], None]
 
 
@@ -38,35 +39,21 @@ class Choice:
 
 
 def _append_xnnpack(library: Library, native: int, options: Options) -> None:
-    keys = (ctypes.c_char_p * len(options))(*(key.encode() for key in options))
-    values = (ctypes.c_char_p * len(options))(*(value.encode() for value in options.values()))
-    library.api.SessionOptionsAppendExecutionProvider(native, b"XNNPACK", keys, values, len(options))
+    append_generic(library, native, "XNNPACK", options)
 
 
 def _append_acl(library: Library, native: int, options: Options) -> None:
     fast_math = _flag("enable_fast_math", options.get("enable_fast_math", "0"))
-    _exported(library, "ACL", ctypes.c_bool)(native, fast_math)
+    exported(library, "ACL", ctypes.c_bool)(native, fast_math)
 
 
 def _append_npu(name: str) -> Callable[[Library, int, Options], None]:
     """For a provider whose own function takes nothing but the session's options."""
 
     def append(library: Library, native: int, _options: Options) -> None:
-        _exported(library, name)(native)
+        exported(library, name)(native)
 
     return append
-
-
-def _exported(library: Library, name: str, *more: Any) -> Callable[..., None]:
-    """The function by which a library built with a provider appends it; ``more`` are types of further arguments."""
-    symbol = f"OrtSessionOptionsAppendExecutionProvider_{name}"
-    try:
-        function = getattr(library.native, symbol)
-    except AttributeError:
-        raise unsupported(f"the library does not export {symbol}") from None
-    function.restype = ctypes.c_void_p
-    function.argtypes = (ctypes.c_void_p, *more)
-    return library.api.checked(function)
 
 
 def _append_cpu(library: Library, native: int, options: Options) -> None:
@@ -83,10 +70,13 @@ PROVIDERS = {
 
 
 def choose(
-    providers: Sequence[ProviderLike] | None, provider_options: Sequence[Mapping[str, Any]] | None = None
+    providers: Sequence[ProviderLike] | None,
+    provider_options: Sequence[Mapping[str, Any]] | None = None,
+    reported: Sequence[str] = (),
 ) -> list[Choice]:
     """The providers asked for, in order, with the CPU provider always last.
 
+    ``reported`` are the official names of those in the library, which may be others than Armlet builds.
     Raises :class:`OrtError` for an unknown name or option, one named twice, or one after the CPU provider
     (which takes every node, so that one would never be used).
     """
@@ -99,8 +89,8 @@ def choose(
     chosen: list[Choice] = []
     for item, more in zip(named, extra):
         name, options = (item, {}) if isinstance(item, str) else item
-        choice = _choice(name, {**options, **more})
-        if any(choice.provider is earlier.provider for earlier in chosen):
+        choice = _choice(name, {**options, **more}, reported)
+        if any(choice.provider.name == earlier.provider.name for earlier in chosen):
             raise invalid(f"{choice.provider.name} is named twice")
         if any(earlier.provider is PROVIDERS["cpu"] for earlier in chosen):
             raise invalid(f"{choice.provider.name} comes after the CPU provider and would never be used")
@@ -158,19 +148,25 @@ def configure(library: Library, native: int, options: SessionOptions, choices: S
             ) from error
 
 
-def _choice(name: str, options: Mapping[str, Any]) -> Choice:
+def key_of(name: str) -> str:
+    """``xnnpack`` for XNNPACK, XnnpackExecutionProvider and the like."""
     key = name.lower()
-    if key.endswith("executionprovider"):
-        key = key[: -len("executionprovider")]
-    if key not in PROVIDERS:
-        near = difflib.get_close_matches(key, PROVIDERS, n=1)
+    return key[: -len(SUFFIX)] if key.endswith(SUFFIX.lower()) else key
+
+
+def _choice(name: str, options: Mapping[str, Any], reported: Sequence[str]) -> Choice:
+    key = key_of(name)
+    others = {key_of(official): official for official in reported if key_of(official) not in PROVIDERS}
+    if key not in PROVIDERS and key not in others:
+        known = [*PROVIDERS, *others]
+        near = difflib.get_close_matches(key, known, n=1)
         hint = f'; did you mean "{near[0]}"?' if near else ""
-        raise invalid(f'unknown provider "{name}"{hint} Known: {", ".join(PROVIDERS)}')
-    provider = PROVIDERS[key]
+        raise invalid(f'unknown provider "{name}"{hint} Known: {", ".join(known)}')
+    provider = PROVIDERS[key] if key in PROVIDERS else Provider(others[key], None, append_to(others[key]))
     for option in options:
-        if option not in provider.keys:
-            known = ", ".join(provider.keys) or "none"
-            raise invalid(f'{provider.name} has no option "{option}"; it has: {known}')
+        if provider.keys is not None and option not in provider.keys:
+            known_keys = ", ".join(provider.keys) or "none"
+            raise invalid(f'{provider.name} has no option "{option}"; it has: {known_keys}')
     texts = {option: str(value) for option, value in options.items()}
     # Checked here because a library without exceptions ends the process over a number it cannot parse.
     if _THREADS in texts and not texts[_THREADS].isdecimal():

@@ -105,11 +105,15 @@ def _checked(elements: Elements, wanted: _types.ElementType | None) -> Elements:
     raise invalid(f"{given} given, {wanted} wanted")
 
 
-def create_value(library: Library, elements: Elements, *, writable: bool = False) -> tuple[int, PinnedBuffer | None]:
+def create_value(
+    library: Library, elements: Elements, *, writable: bool = False, in_place: bool = False
+) -> tuple[int, PinnedBuffer | None]:
     """A new ``OrtValue`` over the elements, and what must stay alive as long as it does.
 
-    The value shares the buffer, except that strings are copied. ``writable`` is for buffers that ONNX
-    Runtime will write to. The caller releases the value.
+    The value shares the buffer, except that strings are copied, and elements that begin at an address which is
+    no multiple of their size: 32-bit ARM has loads that fault there. Raises :class:`OrtError` for such a buffer
+    where ``in_place`` rules a copy out. ``writable`` is for buffers that ONNX Runtime will write to. The caller
+    releases the value.
     """
     api = library.api
     shape = (ctypes.c_int64 * len(elements.shape))(*elements.shape)
@@ -123,6 +127,11 @@ def create_value(library: Library, elements: Elements, *, writable: bool = False
         return pointer, None
     try:
         pin = PinnedBuffer(elements.data, writable=writable)
+        if pin.nbytes and pin.address % elements.element.itemsize:
+            if in_place:
+                raise invalid("the buffer begins at an address that is no multiple of its elements' size")
+            # Bytes of their own begin where any element may.
+            pin = PinnedBuffer(bytes(elements.data))
     except (BufferError, ValueError) as error:
         raise invalid(f"the buffer cannot be used: {error}") from error
     pointer = api.pointer(

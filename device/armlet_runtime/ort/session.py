@@ -12,7 +12,7 @@ from ._binding import IOBinding
 from ._buffers import PinnedBuffer
 from ._errors import invalid, quoted
 from ._handles import Handle
-from ._library import Library, LibraryLike, load_library
+from ._library import Library, LibraryLike, get_available_providers, load_library
 from ._metadata import ModelMetadata, NodeArg
 from ._providers import ProviderLike
 from ._values import ValueArray, elements_for, read_value
@@ -26,8 +26,9 @@ class InferenceSession:
     """A loaded model, with the official package's methods.
 
     ``path_or_bytes`` is a path, or the model in a buffer. ``providers`` is a list of names or (name,
-    options), by priority: "XNNPACK", "ACL", "CPU", in any case, or the official names. The CPU provider is
-    always last. A provider that the library was built without is an error, not a silent fallback.
+    options), by priority: "XNNPACK", "ACL", "CPU", in any case, or the official names, and whatever else the
+    library reports. The CPU provider is always last. A provider that the library was built without is an error,
+    not a silent fallback.
     ``library`` is a path or a :class:`Library`, see :func:`load_library`.
 
     With XNNPACK, and unless ``sess_options`` says otherwise, ONNX Runtime's own pool gets one thread that
@@ -54,8 +55,9 @@ class InferenceSession:
         library: LibraryLike = None,
     ) -> None:
         options = sess_options if sess_options is not None else SessionOptions()
-        choices = _providers.choose(providers, provider_options)
         self._library = load_library(library)
+        reported = get_available_providers(self._library)
+        choices = _providers.choose(providers, provider_options, reported)
         self._providers = [choice.provider.name for choice in choices]
         pointer, keep = _create(self._library, path_or_bytes, options, choices)
         self._handle = Handle(

@@ -10,6 +10,7 @@ import numpy as np
 import onnx
 import pytest
 from armlet_runtime import ort
+from armlet_runtime.ort._values import create_value, elements_of
 
 GOOD = np.ones((1, 3), np.float32)
 INVALID = ort.OrtErrorCode.INVALID_ARGUMENT
@@ -130,3 +131,19 @@ def test_errors_can_be_pickled() -> None:
         "no",
         "INVALID_ARGUMENT: no",
     )
+
+
+def test_elements_at_odd_addresses_are_copied(session: ort.InferenceSession, library: ort.Library) -> None:
+    raw = bytearray(13)
+    view = memoryview(raw)[1:]
+    view[:] = GOOD.tobytes()
+    odd = ort.Tensor(view, "float32", (1, 3))
+    assert session.run(None, {"x": odd, "y": odd})[0].tolist() == [[2, 2, 2]]
+    elements = elements_of(odd, None)
+    pointer, pin = create_value(library, elements)
+    library.api.ReleaseValue(pointer)
+    assert pin is not None
+    assert pin.address % 4 == 0
+    # What is used in place cannot be a copy.
+    with pytest.raises(ort.OrtError, match="no multiple of its elements' size"):
+        session.io_binding().bind_cpu_input("x", odd)

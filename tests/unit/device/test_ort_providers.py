@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from armlet_runtime import ort
-from armlet_runtime.ort import _providers
+from armlet_runtime.ort import _elsewhere, _providers
 
 CORES = str(len(os.sched_getaffinity(0)))
 SPINNING = "session.intra_op.allow_spinning"
@@ -159,3 +159,71 @@ def test_acl_options_are_read(library: ort.Library, monkeypatch: pytest.MonkeyPa
     chosen = _providers.choose([("ACL", {"enable_fast_math": "maybe"})])
     with pytest.raises(ort.OrtError, match="enable_fast_math is true or false, not 'maybe'"):
         _providers.configure(library, 5, ort.SessionOptions(), chosen)
+
+
+def test_whatever_else_the_library_reports_is_a_provider_too(adder: bytes) -> None:
+    reported = ["CUDAExecutionProvider", "AzureExecutionProvider", "CPUExecutionProvider"]
+    cuda = ("CUDAExecutionProvider", {"device_id": "1"})
+    assert names([("cuda", {"device_id": 1})], None, reported)[0] == cuda
+    with pytest.raises(ort.OrtError, match='unknown provider "cuba"; did you mean "cuda"'):
+        _providers.choose(["cuba"], None, reported)
+    assert "AzureExecutionProvider" in ort.get_available_providers()
+    with ort.InferenceSession(adder, providers=["azure", "cpu"]) as session:
+        assert session.get_providers() == ["AzureExecutionProvider", "CPUExecutionProvider"]
+        assert session.run(None, {"x": [[1, 2, 3]], "y": [[1, 2, 3]]})[0].tolist() == [[2, 4, 6]]
+
+
+class NoProviders:
+    """Stands in for the C API: notes calls in order."""
+
+    def __init__(self) -> None:
+        self.calls: list[Any] = []
+
+    def pointer(self, name: str) -> int:
+        self.calls.append(name)
+        return 7
+
+    def __getattr__(self, name: str) -> Any:
+        def call(*arguments: Any) -> None:
+            told = [[*a] if isinstance(a, ctypes.Array) else a for a in arguments]
+            self.calls.append((name, *told))
+
+        return call
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "calls"),
+    [
+        (
+            "CUDAExecutionProvider",
+            {"device_id": "1"},
+            [
+                "CreateCUDAProviderOptions",
+                ("UpdateCUDAProviderOptions", 7, [b"device_id"], [b"1"], 1),
+                ("SessionOptionsAppendExecutionProvider_CUDA_V2", 1, 7),
+                ("ReleaseCUDAProviderOptions", 7),
+            ],
+        ),
+        (
+            "TensorrtExecutionProvider",
+            {},
+            [
+                "CreateTensorRTProviderOptions",
+                ("SessionOptionsAppendExecutionProvider_TensorRT_V2", 1, 7),
+                ("ReleaseTensorRTProviderOptions", 7),
+            ],
+        ),
+        (
+            "CoreMLExecutionProvider",
+            {"ModelFormat": "MLProgram"},
+            [("SessionOptionsAppendExecutionProvider", 1, b"CoreML", [b"ModelFormat"], [b"MLProgram"], 1)],
+        ),
+    ],
+)
+def test_how_the_others_are_appended(name: str, options: dict[str, str], calls: list[Any]) -> None:
+    api = NoProviders()
+    library: Any = type("FakeLibrary", (), {"api": api, "native": object()})()
+    _elsewhere.append_to(name)(library, 1, options)
+    assert api.calls == calls
+    with pytest.raises(ort.OrtError, match="does not export OrtSessionOptionsAppendExecutionProvider_Nnapi"):
+        _elsewhere.append_to("NnapiExecutionProvider")(library, 1, {})

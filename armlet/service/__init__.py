@@ -1,0 +1,1 @@
+"""The inference service as it ships."""

@@ -1,0 +1,65 @@
+"""What of the service goes where on a device."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from armlet.nfpm import Entry
+
+PRIVATE = "/usr/lib/armlet/python"
+"""Where no folder of modules has the same name in every Python: distributions for devices put the version in it."""
+_INSERT = f'sys.path.insert(0, "{PRIVATE}")\n'
+_COMMAND = """#!/usr/bin/python3
+import sys
+
+{insert}from armlet_runtime.serve.__main__ import main
+
+sys.exit(main())
+"""
+_DOCUMENT = "/usr/share/doc/armlet-serve"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Layout:
+    """How a distribution wants it."""
+
+    modules: str
+    """The folder with the package ``armlet_runtime``."""
+    init: str
+    """Where the init script is."""
+
+
+DEBIAN = Layout(modules="/usr/lib/python3/dist-packages", init=f"{_DOCUMENT}/examples/S90armlet-serve")
+DEVICE = Layout(modules=PRIVATE, init="/etc/init.d/S90armlet-serve")
+"""Yocto, Buildroot, OpenWrt."""
+
+
+def contents(root: Path, layout: Layout, scratch: Path) -> dict[str, Entry]:
+    """Absolute path on the device -> what is there; ``scratch`` takes files that are made.
+
+    Args:
+        root: the project.
+    """
+    command = scratch / "armlet-serve"
+    own = layout.modules == PRIVATE
+    command.write_text(_COMMAND.format(insert=_INSERT if own else ""), encoding="utf-8")
+    device = root / "device"
+    fixed = {
+        "/usr/bin/armlet-serve": Entry(source=command, mode=0o755),
+        "/usr/lib/systemd/system/armlet-serve.service": Entry(source=device / "systemd/armlet-serve.service"),
+        layout.init: Entry(source=device / "init/S90armlet-serve", mode=0o755),
+        "/etc/armlet/device.conf": Entry(source=device / "etc/device.conf", keep=True),
+        "/etc/armlet/keys": Entry(source=None, mode=0o755),
+        "/usr/lib/armlet/models": Entry(source=None, mode=0o755),
+        f"{_DOCUMENT}/copyright": Entry(source=root / "LICENSE"),
+        **{f"{_DOCUMENT}/{name}": Entry(source=root / "docs" / name) for name in ("service.md", "service-api.md")},
+    }
+    places = {f"{layout.modules}/{path.relative_to(device).as_posix()}": path for path in modules(device)}
+    return {**fixed, **{place: Entry(source=path) for place, path in places.items()}}
+
+
+def modules(device: Path) -> list[Path]:
+    """The files of the package ``armlet_runtime``, none that Python made of them."""
+    package = device / "armlet_runtime"
+    return sorted(path for path in package.rglob("*") if path.suffix == ".py" or path.name == "py.typed")

@@ -1,0 +1,127 @@
+"""``armlet-serve``: serves the models of a device until it is told to end.
+
+Exit codes: 0 ended as told; 2 the configuration or, with --check, a payload is wrong; 3 the machine lacks something.
+"""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import signal
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Callable, Sequence
+
+import armlet_runtime
+from armlet_runtime.serve import checking, page, sinks, systemd, wiring
+from armlet_runtime.serve.config import DEFAULT, ConfigError, DeviceConfig, load
+from armlet_runtime.serve.front import front_end
+from armlet_runtime.serve.http import Server
+from armlet_runtime.serve.listening import ListenError
+from armlet_runtime.serve.metrics import Metrics
+from armlet_runtime.serve.supervisor import Supervisor
+
+log = logging.getLogger("armlet.serve")
+
+DONE, INPUT, HOST = 0, 2, 3
+_LOOK_SECONDS = 1.0
+_EXTEND_SECONDS = 30.0
+_LEAST_SECONDS = 1.0
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """The command: returns its exit code."""
+    parser = argparse.ArgumentParser(prog="armlet-serve", description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--config", type=Path, default=DEFAULT, help="the device's file (%(default)s)")
+    parser.add_argument("--version", action="version", version=f"armlet-serve {armlet_runtime.__version__}")
+    parser.add_argument("--check", action="store_true", help="say what is wrong with it and the payloads, and end")
+    chosen = parser.parse_args(arguments)
+    # The journal and syslog have the time already.
+    logging.basicConfig(level=logging.INFO, format="%(levelname)s %(message)s", stream=sys.stderr)
+    try:
+        config = load(chosen.config)
+        if chosen.check:
+            found = checking.problems(config, str(chosen.config))
+            _tell(found)
+            return INPUT if found else DONE
+        return serve(config)
+    except ConfigError as error:
+        _tell(error.problems)
+        return INPUT
+    except ListenError as error:
+        _tell([f"{error.message} ({error.hint})"])
+    except wiring.HostError as error:
+        _tell([str(error)])
+    return HOST
+
+
+def serve(config: DeviceConfig) -> int:
+    """Until SIGTERM or SIGINT; returns the exit code."""
+    stop = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: stop.set())
+    metrics = Metrics()
+    engine = Supervisor(
+        config,
+        wiring.catalogue(config.service),
+        metrics,
+        {"activated": lambda payload: wiring.watch_drift(metrics, payload)},
+    )
+    server = front_end(engine, metrics, config.service.listen, config.http)
+    watchdog = systemd.Watchdog({"workers": engine.live, "http": server.live}, systemd.watchdog_seconds())
+    systemd.forget()
+    engine.start()
+    server.start()
+    log.info("listening on %s", server.where)
+    try:
+        _watch(engine, server.where, _each_second(config, watchdog, engine, metrics, server), stop)
+    finally:
+        systemd.stopping("answering what has been accepted")
+        until = time.monotonic() + config.service.drain_seconds
+        server.stop(config.service.drain_seconds)
+        engine.close(max(_LEAST_SECONDS, until - time.monotonic()))
+    return DONE
+
+
+def _each_second(
+    config: DeviceConfig, watchdog: systemd.Watchdog, engine: Supervisor, metrics: Metrics, server: Server
+) -> Callable[[], None]:
+    place, period = config.service.telemetry, config.service.telemetry_seconds
+    sink = sinks.FileSink(place) if place is not None else None
+    due = time.monotonic() + period
+
+    def do() -> None:
+        nonlocal due
+        watchdog.feed()
+        if sink is not None and time.monotonic() >= due:
+            due = time.monotonic() + period
+            families = page.families(engine, metrics, lambda: server.connections)
+            sink.write(sinks.snapshot(families), time.time())
+
+    return do
+
+
+def _watch(engine: Supervisor, where: str, do: Callable[[], None], stop: threading.Event) -> None:
+    extend_at = 0.0
+    while not engine.settled():
+        if time.monotonic() >= extend_at:
+            systemd.extend_start(_EXTEND_SECONDS)
+            extend_at = time.monotonic() + _EXTEND_SECONDS / 2
+        do()
+        if stop.wait(_LOOK_SECONDS / 10):
+            return
+    # A model that cannot be served shows at /v2/health/ready; the others are not to wait for it.
+    systemd.ready(f"serving on {where}")
+    while not stop.wait(_LOOK_SECONDS):
+        do()
+
+
+def _tell(problems: Sequence[str]) -> None:
+    for problem in problems:
+        sys.stderr.write(problem + "\n")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

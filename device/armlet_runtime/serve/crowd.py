@@ -1,0 +1,116 @@
+"""All connections of a server: who is watched for what, and who has to go."""
+
+from __future__ import annotations
+
+import contextlib
+import selectors
+import socket
+from typing import Iterator
+
+from .connection import Connection
+from .limits import Limits
+
+EVICT_AFTER = 1.0
+"""Seconds. A connection that has been idle for less may have its request on the way."""
+
+
+class Crowd:
+    """The selector, the connections in it, and a way to wake its thread. For that thread alone, but :meth:`wake`."""
+
+    def __init__(self, limits: Limits) -> None:
+        self._limits = limits
+        self._masks: dict[Connection, int] = {}
+        self._selector = selectors.DefaultSelector()
+        self._waker, self._alarm = socket.socketpair()
+        self._waker.setblocking(False)
+        self._alarm.setblocking(False)
+        self._selector.register(self._waker, selectors.EVENT_READ, None)
+
+    def __len__(self) -> int:
+        return len(self._masks)
+
+    def __iter__(self) -> Iterator[Connection]:
+        return iter(list(self._masks))
+
+    def __contains__(self, connection: object) -> bool:
+        return connection in self._masks
+
+    @property
+    def full(self) -> bool:
+        """Whether there is a place for one more to be served."""
+        return len(self._masks) >= self._limits.connections
+
+    @property
+    def crammed(self) -> bool:
+        """Whether there is not even a place for one more to be turned away."""
+        return len(self._masks) >= 2 * self._limits.connections
+
+    def events(self, seconds: float) -> list[tuple[Connection | socket.socket, int]]:
+        """Who is ready; a bare socket is the listener."""
+        ready: list[tuple[Connection | socket.socket, int]] = []
+        for key, mask in self._selector.select(seconds):
+            if key.fileobj is self._waker:
+                with contextlib.suppress(BlockingIOError):
+                    self._waker.recv(4096)
+            else:
+                ready.append((key.data, mask))
+        return ready
+
+    def wake(self) -> None:
+        """End a wait for events; from any thread."""
+        # A full pipe wakes as well, and a closed one has nobody to wake.
+        with contextlib.suppress(OSError):
+            self._alarm.send(b"\0")
+
+    def listen_on(self, listener: socket.socket, wanted: bool) -> None:
+        """Whether new clients are waited for."""
+        if wanted:
+            self._selector.register(listener, selectors.EVENT_READ, listener)
+        else:
+            with contextlib.suppress(KeyError):
+                self._selector.unregister(listener)
+
+    def add(self, connection: Connection) -> None:
+        """One more."""
+        self._masks[connection] = 0
+
+    def watch(self, connection: Connection) -> None:
+        """Wait for what its state asks for."""
+        if connection not in self._masks:
+            return
+        wanted = 0
+        if connection.wants_reading:
+            wanted |= selectors.EVENT_READ
+        if connection.state == "writing":
+            wanted |= selectors.EVENT_WRITE
+        before, self._masks[connection] = self._masks[connection], wanted
+        if wanted == before:
+            return
+        if not before:
+            self._selector.register(connection.socket, wanted, connection)
+        elif wanted:
+            self._selector.modify(connection.socket, wanted, connection)
+        else:
+            self._selector.unregister(connection.socket)
+
+    def drop(self, connection: Connection) -> None:
+        """Close it."""
+        if self._masks.pop(connection, 0):
+            self._selector.unregister(connection.socket)
+        connection.state = "closed"
+        connection.gone = True
+        connection.socket.close()
+
+    def longest_idle(self, now: float) -> Connection | None:
+        """Who may be sent away for another."""
+        latest = now + self._limits.idle_seconds - EVICT_AFTER
+        idle = [one for one in self._masks if one.state == "idle" and one.deadline < latest]
+        return min(idle, key=lambda one: one.deadline, default=None)
+
+    def close(self) -> None:
+        """Of all, the end."""
+        for connection in self:
+            self.drop(connection)
+        self._selector.close()
+        self._waker.close()
+        self._alarm.close()

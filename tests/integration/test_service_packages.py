@@ -1,0 +1,104 @@
+"""The service as it ships: what is where, the same bytes twice, and that it runs from there."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from armlet_runtime import __version__
+from armlet_runtime.serve.config import DeviceConfig, load
+
+from armlet.nfpm import PackageFormat
+from armlet.paths import Paths
+from armlet.service.package import Format, package
+from tests.conftest import ROOT
+from tests.package_files import files, members
+
+PRIVATE, DEBIAN = "usr/lib/armlet/python", "usr/lib/python3/dist-packages"
+COMMON = {
+    "usr/bin/armlet-serve": 0o755,
+    "usr/lib/systemd/system/armlet-serve.service": 0o644,
+    "etc/armlet/device.conf": 0o644,
+    "usr/share/doc/armlet-serve/copyright": 0o644,
+}
+PLACES: dict[PackageFormat, dict[str, int]] = {
+    "deb": {
+        **COMMON,
+        f"{DEBIAN}/armlet_runtime/serve/worker.py": 0o644,
+        f"{DEBIAN}/armlet_runtime/py.typed": 0o644,
+        "usr/share/doc/armlet-serve/examples/S90armlet-serve": 0o755,
+    },
+    "ipk": {**COMMON, f"{PRIVATE}/armlet_runtime/serve/worker.py": 0o644, "etc/init.d/S90armlet-serve": 0o755},
+}
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> dict[Format, Path]:
+    return package(Paths.of(ROOT), tmp_path_factory.mktemp("out"))
+
+
+@pytest.mark.parametrize("kind", PLACES)
+def test_what_is_in_a_package(kind: PackageFormat, made: dict[Format, Path]) -> None:
+    parts = members(made[kind].read_bytes())
+    inside = {name.removeprefix("./"): value for name, value in files(parts["data.tar.gz"]).items()}
+    assert {name: inside[name][1].mode for name in PLACES[kind]} == PLACES[kind]
+    assert not [name for name in inside if "__pycache__" in name or name.endswith(".pyc")]
+    sources = {path.name for path in (ROOT / "device/armlet_runtime").rglob("*.py")}
+    assert {Path(name).name for name in inside if "/armlet_runtime/" in name} == {*sources, "py.typed"}
+    assert all((info.uid, info.gid) == (0, 0) for _, info in inside.values())
+    control = {name.removeprefix("./"): content for name, (content, _) in files(parts["control.tar.gz"]).items()}
+    assert control["conffiles"] == b"/etc/armlet/device.conf\n"
+    # Nothing runs when it is installed: a rootfs is often put together on another processor.
+    assert control.keys() <= {"control", "conffiles", "md5sums"}
+    assert f"Version: {__version__}" in control["control"].decode().splitlines()
+
+
+def test_the_same_bytes_from_another_place(made: dict[Format, Path], tmp_path: Path) -> None:
+    elsewhere = tmp_path / "another place"
+    for name in ("device", "docs"):
+        shutil.copytree(ROOT / name, elsewhere / name)
+    shutil.copy(ROOT / "LICENSE", elsewhere)
+    for path in (elsewhere / "device").rglob("*.py"):
+        path.touch()
+        path.chmod(0o600)
+    again = package(Paths.of(elsewhere), tmp_path / "out")
+    for kind in ("deb", "ipk", "wheel"):
+        assert again[kind].name == made[kind].name
+        assert again[kind].read_bytes() == made[kind].read_bytes(), kind
+
+
+def told(*command: str | Path, **environment: str) -> str:
+    """What a command prints."""
+    environment = {"PATH": os.environ["PATH"], "PYTHONDONTWRITEBYTECODE": "1", **environment}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True, timeout=60)
+    return done.stdout
+
+
+def test_the_wheel_installs_the_command(made: dict[Format, Path], tmp_path: Path) -> None:
+    install = ("-m", "pip", "install", "--quiet", "--no-deps", "--no-index", "--no-warn-script-location")
+    told(sys.executable, *install, "--target", tmp_path, made["wheel"])
+    assert told(tmp_path / "bin/armlet-serve", "--version", PYTHONPATH=str(tmp_path)) == f"armlet-serve {__version__}\n"
+
+
+def test_the_folder_is_the_package_for_devices(made: dict[Format, Path]) -> None:
+    parts = members(made["ipk"].read_bytes())
+    packed = {
+        name.removeprefix("./"): (content, info.mode) for name, (content, info) in files(parts["data.tar.gz"]).items()
+    }
+    found = {
+        path.relative_to(made["folder"]).as_posix(): (path.read_bytes(), path.stat().st_mode & 0o777)
+        for path in made["folder"].rglob("*")
+        if path.is_file()
+    }
+    assert found == packed
+    assert (made["folder"] / "etc/armlet/keys").is_dir()
+
+
+def test_the_file_that_comes_with_it_changes_nothing(made: dict[Format, Path]) -> None:
+    read = load(made["folder"] / "etc/armlet/device.conf")
+    assert dataclasses.replace(read, lines={}) == DeviceConfig()
