@@ -12,7 +12,6 @@ import dataclasses
 import re
 import signal
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Iterator
@@ -55,35 +54,36 @@ def main() -> None:
         print(f"{chosen.sku}: {MODEL}, {model.stat().st_size / 1e6:.2f} MB")
         before = 0.0
         rows = []
-        for name, (own, all_of_it) in zip(STEPS, stepped(made, model), strict=True):
-            rows.append([name, f"{own:.1f}", f"{own - before:.1f}", f"{all_of_it:.1f}"])
+        for name, (seconds, own, all_of_it) in zip(STEPS, stepped(made, model), strict=True):
+            rows.append([name, f"{own:.1f}", f"{own - before:.1f}", f"{all_of_it:.1f}", f"{seconds:.1f}"])
             before = own
         rows += served(made, "with NumPy")
         rows += served(without_numpy(made, Path(folder, "none")), "without NumPy")
-    print(table(["", "MB", "more", "with QEMU"], rows))
+    print(table(["", "MB", "more", "with QEMU", "after s"], rows))
 
 
-def stepped(made: Emulated, model: Path) -> Iterator[tuple[float, float]]:
-    """Memory after each step of one process."""
+def stepped(made: Emulated, model: Path) -> Iterator[tuple[float, float, float]]:
+    """Seconds from the start and memory after each step of one process."""
     command = [*made.python, "-c", _SCRIPT, str(made.library), str(model)]
+    began = time.monotonic()
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
     with subprocess.Popen(command, env=made.environment, text=True, **pipes) as process:  # type: ignore[call-overload]
         for _ in STEPS:
             process.stdout.readline()
-            yield resident(process.pid)
+            yield time.monotonic() - began, *resident(process.pid)
             process.stdin.write("\n")
             process.stdin.flush()
 
 
 def served(made: Emulated, how: str) -> Iterator[list[str]]:
-    """The service and its worker, after some requests; tells how long the start took on stderr."""
+    """The service and its worker, after some requests; the time is from the start to ready."""
     began = time.monotonic()
     with made.device.serving(made.command, made.environment, 120) as process:
-        print(f"{how}: ready after {time.monotonic() - began:.1f} s", file=sys.stderr)
+        seconds = time.monotonic() - began
         made.device.demand_golden(made.payload)
         for name, pid in ((f"the service, {how}", process.pid), ("its worker", children(process.pid)[0])):
             own, all_of_it = resident(pid)
-            yield [name, f"{own:.1f}", "", f"{all_of_it:.1f}"]
+            yield [name, f"{own:.1f}", "", f"{all_of_it:.1f}", f"{seconds:.1f}"]
         process.send_signal(signal.SIGTERM)
         process.wait(20)
 
