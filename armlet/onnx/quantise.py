@@ -7,7 +7,6 @@ convolutions before their weights are rounded. ONNX Runtime's own quantiser does
 from __future__ import annotations
 
 import hashlib
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,19 +16,13 @@ from armlet import digest
 from armlet.errors import ArmletError, Kind
 from armlet.events import Note, Sink, silent
 from armlet.files import write_whole
-from armlet.onnx.convert import save_optimised
-from armlet.onnx.levels import LEVELS
 from armlet.onnx.libraries import library
-from armlet.onnx.reading import Limits, Shapes, nodes, opsets_of, read
+from armlet.onnx.quantise_prepare import prepared
+from armlet.onnx.reading import Limits, Shapes, nodes, read
 from armlet.onnx.samples import Sample
-from armlet.registrations import ONNX_DOMAIN
 from armlet.scratch import scratch
 from armlet.spec.sku import Quantise
 
-_PER_CHANNEL_OPSET = 13
-"""The first whose DequantizeLinear takes a scale per channel; a model for an older one is raised to it."""
-_OLDEST_OPSET = 10
-"""The first with QuantizeLinear."""
 _WEIGHTED = frozenset({"Conv", "ConvTranspose", "Gemm", "MatMul"})
 _QUANTISED = frozenset({"QuantizeLinear", "DequantizeLinear", "ConvInteger", "MatMulInteger"})
 
@@ -39,6 +32,14 @@ INT8_OPERATORS = (
 )
 """What ONNX Runtime has int8 kernels for, and the activations that go into the rounding before them. Any other operator
 stays in float. Softmax does too, although it has a kernel: 256 steps are too few for probabilities."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hints:
+    """What is to be done, in the words of the place where the user asked for an int8 version."""
+
+    leave: str = "remove quantise: from this model in the SKU"
+    whole: str = "write per_channel: false"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,6 +65,7 @@ def quantise(
     samples: Sequence[Sample],
     shapes: Shapes | None = None,
     limits: Limits | None = None,
+    hints: Hints | None = None,
     emit: Sink = silent,
 ) -> Quantised:
     """Writes the int8 version of an ONNX model of floats; equal input gives equal bytes.
@@ -74,17 +76,18 @@ def quantise(
         samples: what the ranges of the activations are taken from (smallest and largest).
         shapes: inputs whose shapes are fixed for good; the quantised model has them fixed.
         limits: what the runtime takes.
+        hints: None: the model is one of a SKU's.
 
     Raises:
         ArmletError: (INPUT) the model has nothing to quantise, is quantised already, cannot be raised to the opset that
             is needed or does not take the samples.
     """
-    source = read(model, shapes=shapes, limits=limits)
-    _refuse(source, model, samples)
+    source, hints = read(model, shapes=shapes, limits=limits), hints or Hints()
+    _refuse(source, model, samples, hints)
     emit(Note(text=f"quantising {model.name}: {how.activation} activations, {how.weight} weights"))
-    prepared = _prepared(source, how, limits or Limits(), model)
+    ready = prepared(source, how, limits or Limits(), model, whole=hints.whole)
     emit(Note(text=f"quantising {model.name}: finding the ranges of its activations on {len(samples)} samples"))
-    made = _quantised(prepared, how, samples, model)
+    made = _quantised(ready, how, samples, model, hints)
     data = _canonical(made).SerializeToString(deterministic=True)
     write_whole(out, data)
     return Quantised(
@@ -128,66 +131,26 @@ def signal_to_error(wanted: Sequence[Sequence[Any]], got: Sequence[Sequence[Any]
     return float(10 * numpy.log10(signal / error)) if signal else float("-inf")
 
 
-def _refuse(source: Any, path: Path, samples: Sequence[Sample]) -> None:
+def _refuse(source: Any, path: Path, samples: Sequence[Sample], hints: Hints) -> None:
     found = list(nodes(source.graph))
     quantised = sorted({node.op_type for node in found if node.op_type in _QUANTISED or "QLinear" in node.op_type})
     if quantised:
         raise _input(path, f"is quantised already: it has {', '.join(quantised)}", "give the model of floats")
     if not any(node.op_type in _WEIGHTED for node in found):
         what = "has no convolution and no matrix product, so there is nothing to gain from int8"
-        raise _input(path, what, "remove quantise: from this model in the SKU")
+        raise _input(path, what, hints.leave)
     if not samples:
         raise _input(path, "there are no samples to find the activations' ranges with", "give at least one")
 
 
-def _prepared(source: Any, how: Quantise, limits: Limits, path: Path) -> Any:
-    data = save_optimised(source, LEVELS["xnnpack"], save_as="ONNX", where=path)
-    optimised = library("onnx").load_model_from_string(data)
-    wanted = _PER_CHANNEL_OPSET if how.per_channel else _OLDEST_OPSET
-    opset = opsets_of(optimised).get(ONNX_DOMAIN, 0)
-    newest = limits.opsets.get(ONNX_DOMAIN)
-    if newest is not None and newest < wanted:
-        raise _input(
-            path,
-            f"its int8 version needs opset {wanted}, and this runtime implements up to {newest}",
-            "write per_channel: false, or choose a newer source set",
-        )
-    if opset < wanted:
-        optimised = _raised(optimised, opset, wanted, path)
-    _flatten_biases(optimised)
-    library("onnxruntime.quantization.quant_utils").add_pre_process_metadata(optimised)
-    return optimised
-
-
-def _flatten_biases(model: Any) -> None:
-    """Biases of one row (scikit-learn's) become lists, which mean the same: the quantiser takes them for matrices."""
-    readers = Counter(name for node in nodes(model.graph) for name in node.input)
-    biases = {node.input[2] for node in model.graph.node if node.op_type == "Gemm" and len(node.input) > 2}
-    for tensor in model.graph.initializer:
-        if tensor.name in biases and readers[tensor.name] == 1 and len(tensor.dims) == 2 and tensor.dims[0] == 1:
-            del tensor.dims[0]
-
-
-def _raised(model: Any, opset: int, wanted: int, path: Path) -> Any:
-    try:
-        return library("onnx.version_converter").convert_version(model, wanted)
-    except Exception as error:  # The converter raises whatever its C++ half throws.
-        raise _input(
-            path,
-            f"was written for opset {opset}, its int8 version needs {wanted}, and onnx cannot convert it: {error}",
-            f"export it again with opset {wanted} or newer"
-            + (", or write per_channel: false" if wanted > _OLDEST_OPSET else ""),
-        ) from error
-
-
-def _quantised(prepared: Any, how: Quantise, samples: Sequence[Sample], path: Path) -> Any:
+def _quantised(ready: Any, how: Quantise, samples: Sequence[Sample], path: Path, hints: Hints) -> Any:
     quantization = library("onnxruntime.quantization")
     types = {"int8": quantization.QuantType.QInt8, "uint8": quantization.QuantType.QUInt8}
     with scratch("quantise") as folder:
         saved = Path(folder, "quantised.onnx")
         try:
             quantization.quantize_static(
-                prepared,
+                ready,
                 str(saved),
                 _Reader(samples),
                 quant_format=quantization.QuantFormat.QDQ,
@@ -201,7 +164,7 @@ def _quantised(prepared: Any, how: Quantise, samples: Sequence[Sample], path: Pa
             raise _input(
                 path,
                 f"ONNX Runtime cannot quantise the model: {error}",
-                "remove quantise: from this model in the SKU, or quantise it yourself and give that as path:",
+                f"do the samples fit it, in type and shape? else {hints.leave}",
             ) from error
         return library("onnx").load_model_from_string(saved.read_bytes())
 

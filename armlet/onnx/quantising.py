@@ -6,11 +6,13 @@ from pathlib import Path
 
 from armlet.errors import ArmletError, Kind
 from armlet.events import Sink, silent
-from armlet.onnx.quantise import Quantised, quantise
+from armlet.onnx.quantise import Hints, Quantised, quantise
 from armlet.onnx.record import begun, write_record
 from armlet.onnx.sample_files import samples_of
 from armlet.spec.model_record import Quantization
 from armlet.spec.sku import Quantise
+
+_HINTS = Hints(leave="keep the model of floats", whole="add --no-per-channel")
 
 
 def quantise_file(model: Path, out: Path, samples: Path, how: Quantise, emit: Sink = silent) -> Quantised:
@@ -24,7 +26,7 @@ def quantise_file(model: Path, out: Path, samples: Path, how: Quantise, emit: Si
             "is the model itself, and would be overwritten", hint="name another: --out", kind=Kind.INPUT, where=str(out)
         )
     before = begun(model)
-    made = quantise(model, out, how=how, samples=samples_of(samples, model, {}), emit=emit)
+    made = quantise(model, out, how=how, samples=samples_of(samples, model, {}), hints=_HINTS, emit=emit)
     quantization = Quantization(
         format=made.format,
         activation=made.activation,
