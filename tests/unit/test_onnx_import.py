@@ -29,6 +29,7 @@ from armlet.spec.sku import Quantise
 from armlet.verbs.model_import import as_json, told
 from tests.fakes.contracts import fake_manifest
 from tests.fakes.runner import FakeRunner
+from tests.unit.test_conversion import scaler
 
 
 def model(*, shape: tuple[Any, ...] = ("N", 3, 4, 4), reshape: tuple[int, ...] | None = None, opset: int = 13) -> Any:
@@ -212,6 +213,16 @@ def test_what_the_sku_lacks(tmp_path: Path, paths: Paths, monkeypatch: pytest.Mo
     assert [any(part in one for one in newer) for part in ("IR version 8", "opset 13", "Conv")] == [True, True, False]
     lacking = imported(tmp_path, paths, by_data(), sku="s").record.warnings
     assert any("no kernel of NonZero: rebuild s with operators + NonZero" in one for one in lacking)
+
+
+def test_a_domain_that_the_flavor_lacks_asks_for_another_flavor(
+    tmp_path: Path, paths: Paths, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runtime = fake_manifest(sku="s", flavor="minimal", providers=["cpu"], opsets={"ai.onnx": 20})
+    monkeypatch.setattr("armlet.onnx.importing.manifest_of", lambda sku, paths: runtime)
+    told = " ".join(imported(tmp_path, paths, onnx.load(str(scaler(tmp_path / "s.onnx"))), sku="s").record.warnings)
+    assert "no operators of the domain ai.onnx.ml: build s with another flavor" in told
+    assert "operators +" not in told
 
 
 def test_kernels_of_other_types_than_the_models_are_warned_of(
