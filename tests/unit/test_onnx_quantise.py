@@ -15,7 +15,7 @@ from onnx import TensorProto, helper, numpy_helper
 from armlet.digest import of_file
 from armlet.errors import ArmletError, Kind
 from armlet.events import Event, Note, silent
-from armlet.onnx.convert import convert
+from armlet.onnx.convert import convert, keep_onnx
 from armlet.onnx.levels import INT8, LEVELS, level_for
 from armlet.onnx.operators import required
 from armlet.onnx.quantise import calibration_digest, quantise, signal_to_error
@@ -150,6 +150,32 @@ def test_weights_of_minus_128_are_told_of(tmp_path: Path) -> None:
         model = tmp_path / "m.onnx"
         onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8), str(model))
         assert len(convert(model, tmp_path / "m.ort", providers=CPU).concerns) == concerns
+
+
+def lowest(folder: Path, operator: str) -> Path:
+    value = helper.make_tensor_value_info
+    graph = helper.make_graph(
+        [helper.make_node("DequantizeLinear", ["w", "s"], ["f"]), helper.make_node(operator, ["x", "f"], ["y"])],
+        "g",
+        [value("x", TensorProto.FLOAT, [3, 3])],
+        [value("y", TensorProto.FLOAT, [3, 3])],
+        [
+            numpy_helper.from_array(numpy.full((3, 3), -128, numpy.int8), "w"),
+            numpy_helper.from_array(numpy.asarray(0.1, numpy.float32), "s"),
+        ],
+    )
+    model = folder / "lowest.onnx"
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8), str(model))
+    return model
+
+
+def test_minus_128_harms_where_products_are_summed_alone(tmp_path: Path) -> None:
+    """Constants of Add and Mul are quantised like activations, and reach the lowest number."""
+    found = {
+        operator: len(keep_onnx(lowest(tmp_path, operator), tmp_path / "m.onnx", providers=CPU).concerns)
+        for operator in ("MatMul", "Mul", "Add")
+    }
+    assert found == {"MatMul": 1, "Mul": 0, "Add": 0}
 
 
 def test_convolutions_that_stayed_in_float_keep_their_form() -> None:
