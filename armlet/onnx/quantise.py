@@ -7,7 +7,9 @@ convolutions before their weights are rounded. ONNX Runtime's own quantiser does
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+import logging
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -17,7 +19,7 @@ from armlet.errors import ArmletError, Kind
 from armlet.events import Note, Sink, silent
 from armlet.files import write_whole
 from armlet.onnx.libraries import library
-from armlet.onnx.quantise_prepare import prepared
+from armlet.onnx.quantise_prepare import baked, prepared
 from armlet.onnx.reading import Limits, Shapes, nodes, read
 from armlet.onnx.samples import Sample
 from armlet.scratch import scratch
@@ -55,6 +57,10 @@ class Quantised:
     per_channel: bool
     calibration: str
     """sha256 over the samples: names, types, shapes and every number."""
+    weighted: int
+    """Nodes that multiply constant weights and sum."""
+    in_float: tuple[str, ...]
+    """Those of them that stayed in floats."""
 
 
 def quantise(
@@ -65,6 +71,7 @@ def quantise(
     samples: Sequence[Sample],
     shapes: Shapes | None = None,
     limits: Limits | None = None,
+    raw: Collection[str] = (),
     hints: Hints | None = None,
     emit: Sink = silent,
 ) -> Quantised:
@@ -76,6 +83,7 @@ def quantise(
         samples: what the ranges of the activations are taken from (smallest and largest).
         shapes: inputs whose shapes are fixed for good; the quantised model has them fixed.
         limits: what the runtime takes.
+        raw: inputs behind which the importer put preprocessing: that stays in floats, as it is exact there.
         hints: None: the model is one of a SKU's.
 
     Raises:
@@ -87,7 +95,11 @@ def quantise(
     emit(Note(text=f"quantising {model.name}: {how.activation} activations, {how.weight} weights"))
     ready = prepared(source, how, limits or Limits(), model, whole=hints.whole)
     emit(Note(text=f"quantising {model.name}: finding the ranges of its activations on {len(samples)} samples"))
-    made = _quantised(ready, how, samples, model, hints)
+    with _overheard() as heard:
+        made = _quantised(ready, how, samples, baked(ready, raw), model, hints)
+    weighted, in_float = _weighted(made)
+    for text in (*_retold(heard), *_left(weighted, in_float)):
+        emit(Note(text=f"quantising {model.name}: {text}"))
     data = _canonical(made).SerializeToString(deterministic=True)
     write_whole(out, data)
     return Quantised(
@@ -99,6 +111,8 @@ def quantise(
         weight=how.weight,
         per_channel=how.per_channel,
         calibration=calibration_digest(samples),
+        weighted=weighted,
+        in_float=in_float,
     )
 
 
@@ -143,7 +157,7 @@ def _refuse(source: Any, path: Path, samples: Sequence[Sample], hints: Hints) ->
         raise _input(path, "there are no samples to find the activations' ranges with", "give at least one")
 
 
-def _quantised(ready: Any, how: Quantise, samples: Sequence[Sample], path: Path, hints: Hints) -> Any:
+def _quantised(ready: Any, how: Quantise, samples: Sequence[Sample], left: list[str], path: Path, hints: Hints) -> Any:
     quantization = library("onnxruntime.quantization")
     types = {"int8": quantization.QuantType.QInt8, "uint8": quantization.QuantType.QUInt8}
     with scratch("quantise") as folder:
@@ -158,6 +172,7 @@ def _quantised(ready: Any, how: Quantise, samples: Sequence[Sample], path: Path,
                 weight_type=types[how.weight],
                 per_channel=how.per_channel,
                 op_types_to_quantize=list(INT8_OPERATORS),
+                nodes_to_exclude=left,
                 calibrate_method=quantization.CalibrationMethod.MinMax,
             )
         except Exception as error:  # The quantiser raises whatever it meets: ValueError, AssertionError, the binding's.
@@ -167,6 +182,47 @@ def _quantised(ready: Any, how: Quantise, samples: Sequence[Sample], path: Path,
                 f"do the samples fit it, in type and shape? else {hints.leave}",
             ) from error
         return library("onnx").load_model_from_string(saved.read_bytes())
+
+
+@contextmanager
+def _overheard() -> Iterator[list[str]]:
+    """What the quantiser says to Python's root logger, rather than the user."""
+    heard: list[str] = []
+    handler, root = logging.Handler(logging.WARNING), logging.getLogger()
+    handler.emit = lambda record: heard.append(record.getMessage())  # type: ignore[method-assign]
+    before, root.handlers = root.handlers, [handler]
+    try:
+        yield heard
+    finally:
+        root.handlers = before
+
+
+def _retold(heard: Sequence[str]) -> Iterator[str]:
+    untyped = {text for text in heard if text.startswith("failed to infer the type")}
+    if untyped:
+        yield f"{len(untyped)} values stay in floats: nothing tells their types"
+    for text in dict.fromkeys(heard):
+        if text not in untyped:
+            yield f"ONNX Runtime says: {' '.join(text.split())}"
+
+
+def _weighted(made: Any) -> tuple[int, tuple[str, ...]]:
+    """How many nodes multiply constant weights and sum, and those whose weights are floats."""
+    found = list(nodes(made.graph))
+    floats = {tensor.name for tensor in made.graph.initializer}
+    integers = {node.output[0] for node in found if node.op_type == "DequantizeLinear" and node.input[0] in floats}
+    weighted = [node for node in found if node.op_type in _WEIGHTED and {*node.input[:2]} & (floats | integers)]
+    left = [node for node in weighted if {*node.input[:2]} & floats]
+    return len(weighted), tuple(f"{node.op_type} {node.name or node.output[0]}" for node in left)
+
+
+_TOLD = 3
+
+
+def _left(weighted: int, in_float: Sequence[str]) -> Iterator[str]:
+    if in_float:
+        more = ", ..." if len(in_float) > _TOLD else ""
+        yield f"{len(in_float)} of {weighted} nodes with weights stay in floats: {', '.join(in_float[:_TOLD])}{more}"
 
 
 class _Reader:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +45,16 @@ def prepared(source: Any, how: Quantise, limits: Limits, path: Path, *, whole: s
     _tell_types(optimised)
     library("onnxruntime.quantization.quant_utils").add_pre_process_metadata(optimised)
     return optimised
+
+
+def baked(model: Any, inputs: Collection[str]) -> list[str]:
+    """Names of the nodes that the importer put in front of a model, between it and these inputs."""
+    marks = "|".join(map(re.escape, inputs))
+    return [
+        node.name
+        for node in model.graph.node
+        if inputs and re.fullmatch(rf"(?:{marks})/{node.op_type.lower()}(?:_\d+)?", node.name)
+    ]
 
 
 def _names(stem: str) -> Iterator[str]:

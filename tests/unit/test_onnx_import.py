@@ -287,11 +287,14 @@ def test_the_source_is_not_written_over(tmp_path: Path, paths: Paths) -> None:
 def test_an_int8_version_goes_on_where_the_models_record_ends(tmp_path: Path, paths: Paths) -> None:
     done = imported(tmp_path, paths, model())
     numpy.savez(tmp_path / "s.npz", x=numpy.random.default_rng(0).standard_normal((1, 3, 4, 4)).astype(numpy.float32))
-    made = quantise_file(done.path, tmp_path / "int8.onnx", tmp_path / "s.npz", Quantise())
+    file = quantise_file(done.path, tmp_path / "int8.onnx", tmp_path / "s.npz", Quantise())
+    made = file.made
     record = read_record(made.path)
     assert record is not None
-    assert (record.source, record.parity) == (done.record.source, done.record.parity)
+    assert (record.source, record.parity) == (done.record.source, None)
     assert record.quantization is not None
+    assert record.quantization.near_float_db == round(file.near_float_db, 1) > 20
+    assert (made.weighted, made.in_float, file.right) == (1, (), None)
     assert (record.quantization.per_channel, record.quantization.calibration) == (True, made.calibration)
     assert "QuantizeLinear" in {node.op_type for node in onnx.load(str(made.path)).graph.node}
     numpy.savez(tmp_path / "s.npz", x=numpy.zeros((1, 3, 4, 5), numpy.float32))
