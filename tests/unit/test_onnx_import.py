@@ -6,6 +6,7 @@ import errno
 import json
 import os
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -77,7 +78,17 @@ def test_an_onnx_model_and_its_record(tmp_path: Path, paths: Paths) -> None:
     assert done.inputs == {"x": "float batch x 3 x 4 x 4"}
     assert str(tmp_path) not in record_path(done.path).read_text()
     assert json.loads(json.dumps(as_json(done)))["record"]["model"] == "m.onnx"
-    assert told(done).startswith(str(done.path))
+    assert str(done.path) in told(done).splitlines()[0]
+
+
+def test_the_worst_element_shows_how_it_differs(tmp_path: Path, paths: Paths) -> None:
+    done = imported(tmp_path, paths, model())
+    assert done.record.parity is not None
+    for worst, got, shown in ((1e-9, 0.123456789, True), (0.0, 0.123456788, False)):
+        parity = done.record.parity.model_copy(update={"worst": worst, "got": got, "wanted": 0.123456788})
+        text = told(replace(done, record=done.record.model_copy(update={"parity": parity})))
+        assert ("0.123456789 instead of 0.123456788" in text) is shown
+        assert ("worst element" in text) is shown
 
 
 def test_equal_sources_give_equal_models(tmp_path: Path, paths: Paths) -> None:
