@@ -32,6 +32,8 @@ _SILENT = 4
 """Log severity: the exception says it all."""
 _SPATIAL = frozenset({"Conv", "ConvTranspose", "MaxPool", "AveragePool"})
 _LOWEST = -128
+_PRODUCTS = frozenset({"Conv", "ConvTranspose", "Gemm", "MatMul", "Attention", "LSTM", "GRU", "RNN"})
+"""What multiplies weights and sums the products; their int8 forms hold these names."""
 _NEEDS_KNOWN_SHAPES: frozenset[Provider] = frozenset({"xnnpack"})
 """Providers that make their kernels when the model is loaded, from the channels, height and width known then."""
 
@@ -217,7 +219,9 @@ def _computed_here(source: Any) -> tuple[str, ...]:
 
 def _lowest_weights(optimised: Any) -> tuple[str, ...]:
     to_array, kind = library("onnx.numpy_helper").to_array, library("onnx").TensorProto.INT8
+    multiplied = _multiplied(optimised)
     weights = [tensor for tensor in optimised.graph.initializer if tensor.data_type == kind and len(tensor.dims) > 1]
+    weights = [tensor for tensor in weights if tensor.name in multiplied]
     count = sum(bool((to_array(tensor) == _LOWEST).any()) for tensor in weights)
     if not count:
         return ()
@@ -225,6 +229,14 @@ def _lowest_weights(optimised: Any) -> tuple[str, ...]:
         f"{count} of its int8 weights hold {_LOWEST}: two in a row are too much for ONNX Runtime's kernels on 64-bit "
         "cores without dot products; quantise it symmetrically, from -127 to 127",
     )
+
+
+def _multiplied(optimised: Any) -> set[str]:
+    """Names of what products are summed of, before it is dequantised."""
+    found = list(nodes(optimised.graph))
+    stored = {node.output[0]: node.input[0] for node in found if node.op_type == "DequantizeLinear"}
+    products = (node for node in found if any(name in node.op_type for name in _PRODUCTS))
+    return {stored.get(name, name) for node in products for name in node.input}
 
 
 def _fused_already(optimised: Any) -> tuple[str, ...]:

@@ -7,8 +7,9 @@ convolutions before their weights are rounded. ONNX Runtime's own quantiser does
 from __future__ import annotations
 
 import hashlib
-from collections import Counter
-from collections.abc import Sequence
+import logging
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -17,19 +18,13 @@ from armlet import digest
 from armlet.errors import ArmletError, Kind
 from armlet.events import Note, Sink, silent
 from armlet.files import write_whole
-from armlet.onnx.convert import save_optimised
-from armlet.onnx.levels import LEVELS
 from armlet.onnx.libraries import library
-from armlet.onnx.reading import Limits, Shapes, nodes, opsets_of, read
+from armlet.onnx.quantise_prepare import baked, prepared
+from armlet.onnx.reading import Limits, Shapes, nodes, read
 from armlet.onnx.samples import Sample
-from armlet.registrations import ONNX_DOMAIN
 from armlet.scratch import scratch
 from armlet.spec.sku import Quantise
 
-_PER_CHANNEL_OPSET = 13
-"""The first whose DequantizeLinear takes a scale per channel; a model for an older one is raised to it."""
-_OLDEST_OPSET = 10
-"""The first with QuantizeLinear."""
 _WEIGHTED = frozenset({"Conv", "ConvTranspose", "Gemm", "MatMul"})
 _QUANTISED = frozenset({"QuantizeLinear", "DequantizeLinear", "ConvInteger", "MatMulInteger"})
 
@@ -39,6 +34,14 @@ INT8_OPERATORS = (
 )
 """What ONNX Runtime has int8 kernels for, and the activations that go into the rounding before them. Any other operator
 stays in float. Softmax does too, although it has a kernel: 256 steps are too few for probabilities."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hints:
+    """What is to be done, in the words of the place where the user asked for an int8 version."""
+
+    leave: str = "remove quantise: from this model in the SKU"
+    whole: str = "write per_channel: false"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,6 +57,10 @@ class Quantised:
     per_channel: bool
     calibration: str
     """sha256 over the samples: names, types, shapes and every number."""
+    weighted: int
+    """Nodes that multiply constant weights and sum."""
+    in_float: tuple[str, ...]
+    """Those of them that stayed in floats."""
 
 
 def quantise(
@@ -64,6 +71,8 @@ def quantise(
     samples: Sequence[Sample],
     shapes: Shapes | None = None,
     limits: Limits | None = None,
+    raw: Collection[str] = (),
+    hints: Hints | None = None,
     emit: Sink = silent,
 ) -> Quantised:
     """Writes the int8 version of an ONNX model of floats; equal input gives equal bytes.
@@ -74,17 +83,23 @@ def quantise(
         samples: what the ranges of the activations are taken from (smallest and largest).
         shapes: inputs whose shapes are fixed for good; the quantised model has them fixed.
         limits: what the runtime takes.
+        raw: inputs behind which the importer put preprocessing: that stays in floats, as it is exact there.
+        hints: None: the model is one of a SKU's.
 
     Raises:
         ArmletError: (INPUT) the model has nothing to quantise, is quantised already, cannot be raised to the opset that
             is needed or does not take the samples.
     """
-    source = read(model, shapes=shapes, limits=limits)
-    _refuse(source, model, samples)
+    source, hints = read(model, shapes=shapes, limits=limits), hints or Hints()
+    _refuse(source, model, samples, hints)
     emit(Note(text=f"quantising {model.name}: {how.activation} activations, {how.weight} weights"))
-    prepared = _prepared(source, how, limits or Limits(), model)
+    ready = prepared(source, how, limits or Limits(), model, whole=hints.whole)
     emit(Note(text=f"quantising {model.name}: finding the ranges of its activations on {len(samples)} samples"))
-    made = _quantised(prepared, how, samples, model)
+    with _overheard() as heard:
+        made = _quantised(ready, how, samples, baked(ready, raw), model, hints)
+    weighted, in_float = _weighted(made)
+    for text in (*_retold(heard), *_left(weighted, in_float)):
+        emit(Note(text=f"quantising {model.name}: {text}"))
     data = _canonical(made).SerializeToString(deterministic=True)
     write_whole(out, data)
     return Quantised(
@@ -96,6 +111,8 @@ def quantise(
         weight=how.weight,
         per_channel=how.per_channel,
         calibration=calibration_digest(samples),
+        weighted=weighted,
+        in_float=in_float,
     )
 
 
@@ -128,66 +145,26 @@ def signal_to_error(wanted: Sequence[Sequence[Any]], got: Sequence[Sequence[Any]
     return float(10 * numpy.log10(signal / error)) if signal else float("-inf")
 
 
-def _refuse(source: Any, path: Path, samples: Sequence[Sample]) -> None:
+def _refuse(source: Any, path: Path, samples: Sequence[Sample], hints: Hints) -> None:
     found = list(nodes(source.graph))
     quantised = sorted({node.op_type for node in found if node.op_type in _QUANTISED or "QLinear" in node.op_type})
     if quantised:
         raise _input(path, f"is quantised already: it has {', '.join(quantised)}", "give the model of floats")
     if not any(node.op_type in _WEIGHTED for node in found):
         what = "has no convolution and no matrix product, so there is nothing to gain from int8"
-        raise _input(path, what, "remove quantise: from this model in the SKU")
+        raise _input(path, what, hints.leave)
     if not samples:
         raise _input(path, "there are no samples to find the activations' ranges with", "give at least one")
 
 
-def _prepared(source: Any, how: Quantise, limits: Limits, path: Path) -> Any:
-    data = save_optimised(source, LEVELS["xnnpack"], save_as="ONNX", where=path)
-    optimised = library("onnx").load_model_from_string(data)
-    wanted = _PER_CHANNEL_OPSET if how.per_channel else _OLDEST_OPSET
-    opset = opsets_of(optimised).get(ONNX_DOMAIN, 0)
-    newest = limits.opsets.get(ONNX_DOMAIN)
-    if newest is not None and newest < wanted:
-        raise _input(
-            path,
-            f"its int8 version needs opset {wanted}, and this runtime implements up to {newest}",
-            "write per_channel: false, or choose a newer source set",
-        )
-    if opset < wanted:
-        optimised = _raised(optimised, opset, wanted, path)
-    _flatten_biases(optimised)
-    library("onnxruntime.quantization.quant_utils").add_pre_process_metadata(optimised)
-    return optimised
-
-
-def _flatten_biases(model: Any) -> None:
-    """Biases of one row (scikit-learn's) become lists, which mean the same: the quantiser takes them for matrices."""
-    readers = Counter(name for node in nodes(model.graph) for name in node.input)
-    biases = {node.input[2] for node in model.graph.node if node.op_type == "Gemm" and len(node.input) > 2}
-    for tensor in model.graph.initializer:
-        if tensor.name in biases and readers[tensor.name] == 1 and len(tensor.dims) == 2 and tensor.dims[0] == 1:
-            del tensor.dims[0]
-
-
-def _raised(model: Any, opset: int, wanted: int, path: Path) -> Any:
-    try:
-        return library("onnx.version_converter").convert_version(model, wanted)
-    except Exception as error:  # The converter raises whatever its C++ half throws.
-        raise _input(
-            path,
-            f"was written for opset {opset}, its int8 version needs {wanted}, and onnx cannot convert it: {error}",
-            f"export it again with opset {wanted} or newer"
-            + (", or write per_channel: false" if wanted > _OLDEST_OPSET else ""),
-        ) from error
-
-
-def _quantised(prepared: Any, how: Quantise, samples: Sequence[Sample], path: Path) -> Any:
+def _quantised(ready: Any, how: Quantise, samples: Sequence[Sample], left: list[str], path: Path, hints: Hints) -> Any:
     quantization = library("onnxruntime.quantization")
     types = {"int8": quantization.QuantType.QInt8, "uint8": quantization.QuantType.QUInt8}
     with scratch("quantise") as folder:
         saved = Path(folder, "quantised.onnx")
         try:
             quantization.quantize_static(
-                prepared,
+                ready,
                 str(saved),
                 _Reader(samples),
                 quant_format=quantization.QuantFormat.QDQ,
@@ -195,15 +172,57 @@ def _quantised(prepared: Any, how: Quantise, samples: Sequence[Sample], path: Pa
                 weight_type=types[how.weight],
                 per_channel=how.per_channel,
                 op_types_to_quantize=list(INT8_OPERATORS),
+                nodes_to_exclude=left,
                 calibrate_method=quantization.CalibrationMethod.MinMax,
             )
         except Exception as error:  # The quantiser raises whatever it meets: ValueError, AssertionError, the binding's.
             raise _input(
                 path,
                 f"ONNX Runtime cannot quantise the model: {error}",
-                "remove quantise: from this model in the SKU, or quantise it yourself and give that as path:",
+                f"do the samples fit it, in type and shape? else {hints.leave}",
             ) from error
         return library("onnx").load_model_from_string(saved.read_bytes())
+
+
+@contextmanager
+def _overheard() -> Iterator[list[str]]:
+    """What the quantiser says to Python's root logger, rather than the user."""
+    heard: list[str] = []
+    handler, root = logging.Handler(logging.WARNING), logging.getLogger()
+    handler.emit = lambda record: heard.append(record.getMessage())  # type: ignore[method-assign]
+    before, root.handlers = root.handlers, [handler]
+    try:
+        yield heard
+    finally:
+        root.handlers = before
+
+
+def _retold(heard: Sequence[str]) -> Iterator[str]:
+    untyped = {text for text in heard if text.startswith("failed to infer the type")}
+    if untyped:
+        yield f"{len(untyped)} values stay in floats: nothing tells their types"
+    for text in dict.fromkeys(heard):
+        if text not in untyped:
+            yield f"ONNX Runtime says: {' '.join(text.split())}"
+
+
+def _weighted(made: Any) -> tuple[int, tuple[str, ...]]:
+    """How many nodes multiply constant weights and sum, and those whose weights are floats."""
+    found = list(nodes(made.graph))
+    floats = {tensor.name for tensor in made.graph.initializer}
+    integers = {node.output[0] for node in found if node.op_type == "DequantizeLinear" and node.input[0] in floats}
+    weighted = [node for node in found if node.op_type in _WEIGHTED and {*node.input[:2]} & (floats | integers)]
+    left = [node for node in weighted if {*node.input[:2]} & floats]
+    return len(weighted), tuple(f"{node.op_type} {node.name or node.output[0]}" for node in left)
+
+
+_TOLD = 3
+
+
+def _left(weighted: int, in_float: Sequence[str]) -> Iterator[str]:
+    if in_float:
+        more = ", ..." if len(in_float) > _TOLD else ""
+        yield f"{len(in_float)} of {weighted} nodes with weights stay in floats: {', '.join(in_float[:_TOLD])}{more}"
 
 
 class _Reader:

@@ -29,6 +29,7 @@ from armlet.qemu.runtime import Runtime, find_runtime
 from armlet.qemu.trial import Trial, Wanted, attempt
 from armlet.scratch import scratch, sweep
 from armlet.spec.model_record import Conversion, ModelRecord
+from armlet.spec.sku import DOMAINS_LEFT_OUT
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,7 +88,7 @@ def convert_for(
             tried = _samples(model, shapes or {}, samples, emit)
             wanted = _wanted(model, tried, record, tolerance)
             trial = _tried(paths, resolved, runtime, made, model, tried, wanted, emit, runner)
-            _judge(trial, taker, model, target.name)
+            _judge(trial, made, taker, model, target.name)
             made = _with_fallback(made, trial, taker, emit)
         kept = _kept(made, target)
     done = Conversion(
@@ -191,15 +192,14 @@ def _wanted(model: Path, samples: Sequence[Sample], record: ModelRecord, toleran
     return Wanted(outputs=reference_outputs(model, samples, as_written=int8), tolerance=tolerance)
 
 
-def _judge(trial: Trial, taker: Taker, model: Path, name: str) -> None:
+def _judge(trial: Trial, made: Converted, taker: Taker, model: Path, name: str) -> None:
     """Raises:
     ArmletError: (TARGET) the runtime refused the model, or its outputs are not this machine's.
     """
     if trial.refused:
         raise ArmletError(
             f"the runtime of {taker.sku} refuses {name}: {trial.refused}",
-            hint=f"keep what it asks for: ./inv sku.operators --sku {taker.sku} --from-models {model} --write, "
-            f"then: ./inv build --sku {taker.sku}",
+            hint=_mended(made, taker, model),
             kind=Kind.TARGET,
             where=str(model),
         )
@@ -213,6 +213,19 @@ def _judge(trial: Trial, taker: Taker, model: Path, name: str) -> None:
             kind=Kind.TARGET,
             where=str(model),
         )
+
+
+def _mended(made: Converted, taker: Taker, model: Path) -> str:
+    domains = {name.rpartition(":")[0] for name in made.operators}
+    if left_out := sorted(domains & DOMAINS_LEFT_OUT.get(taker.flavor, frozenset())):
+        return (
+            f"runtimes of the flavor {taker.flavor} have no operators of {', '.join(left_out)}: build {taker.sku} with "
+            "another flavor, or leave these operators out of the model"
+        )
+    return (
+        f"keep what it asks for: ./inv sku.operators --sku {taker.sku} --from-models {model} --write, "
+        f"then: ./inv build --sku {taker.sku}"
+    )
 
 
 def _with_fallback(made: Converted, trial: Trial, taker: Taker, emit: Sink) -> Converted:

@@ -71,6 +71,8 @@ class Quantization(Spec):
     per_channel: bool
     calibration: Sha256
     """Over the samples: names, types, shapes and every number."""
+    near_float_db: float | None = None
+    """Decibels by which outputs stand above their difference from the floats'; null: not measured, or no difference."""
 
 
 class Conversion(Spec):
@@ -101,6 +103,7 @@ class ModelRecord(Spec):
     """When it was imported, in UTC (``2026-01-31T12:00:00Z``)."""
     source: SourceModel
     parity: Parity | None = None
+    """Null of an int8 version, too: how near it is to the floats is said by ``quantization``."""
     preprocessing: Preprocessing = Preprocessing()
     quantization: Quantization | None = None
     conversion: Conversion | None = None

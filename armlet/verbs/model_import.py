@@ -101,14 +101,21 @@ def told(done: Imported) -> str:
     rows += [("input", f"{name}: {what}") for name, what in done.inputs.items()]
     rows += [("output", f"{name}: {what}") for name, what in done.outputs.items()]
     if (parity := record.parity) is not None:
-        index = ", ".join(map(str, parity.index))
         rows.append(("parity", f"{parity.worst:.3g} of {parity.tolerance:g} allowed, {parity.samples} samples"))
-        at = f"{parity.output}[{index}] on {parity.sample}: {parity.got:.7g} instead of {parity.wanted:.7g}"
-        rows.append(("worst element", at))
+        if parity.worst:
+            index, shown = ", ".join(map(str, parity.index)), _apart(parity.got, parity.wanted)
+            at = f"{parity.output}[{index}] on {parity.sample}: {shown[0]} instead of {shown[1]}"
+            rows.append(("worst element", at))
     for baked in record.preprocessing.inside:
         size = f", scaled to {baked.resize[0]}x{baked.resize[1]}" if baked.resize else ""
         swapped = ", channels swapped" if baked.channels == "swapped" else ""
         rows.append(("inside", f"{baked.input}: {baked.dtype} {baked.layout}{size}{swapped}, normalised"))
     rows += [("note", text) for text in done.notes]
     rows += [("warning", text) for text in record.warnings]
-    return f"{done.path}\n\n{table(('', ''), rows)}"
+    return table(("what", str(done.path)), rows)
+
+
+def _apart(got: float, wanted: float) -> tuple[str, str]:
+    """Both with as many digits as it takes to tell them apart, 7 at least."""
+    shown = ((f"{got:.{digits}g}", f"{wanted:.{digits}g}") for digits in range(7, 18))
+    return next((pair for pair in shown if pair[0] != pair[1]), (repr(got), repr(wanted)))

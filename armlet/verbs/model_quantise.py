@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict, fields
+from math import isfinite
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from invoke.tasks import task
 
 from armlet import cli
 from armlet.cli import edge
 from armlet.errors import ArmletError, Kind
+
+if TYPE_CHECKING:
+    from armlet.onnx.quantising import QuantisedFile
 
 
 @task(
@@ -53,4 +58,36 @@ def quantise(
     target = Path.cwd() / out if out else path.with_name(f"{path.stem}{INT8_SUFFIX}.onnx")
     with cli.run("model-quantise") as (_, emit):
         made = quantising.quantise_file(path, target, Path.cwd() / samples, how, emit)
-    cli.show_json(made) if json else cli.show(str(made.path))
+    cli.show_json(as_json(made)) if json else cli.show(told(made))
+
+
+def as_json(done: QuantisedFile) -> dict[str, Any]:
+    near = done.near_float_db
+    return {
+        **{field.name: getattr(done.made, field.name) for field in fields(done.made)},
+        "path": str(done.made.path),
+        "record": str(done.record),
+        "size_before": done.size_before,
+        "samples": done.samples,
+        "near_float_db": near if isfinite(near) else None,
+        "right": None if done.right is None else asdict(done.right),
+    }
+
+
+def told(done: QuantisedFile) -> str:
+    from armlet.sinks.bars import amount
+    from armlet.sinks.tables import table
+
+    made, right = done.made, done.right
+    per = "a scale per channel" if made.per_channel else "one scale for all channels"
+    near = f"{done.near_float_db:.1f} dB" if isfinite(done.near_float_db) else "no difference"
+    rows = [
+        ("record", str(done.record)),
+        ("size", f"{amount(done.size_before, 'bytes')} before, {amount(made.size, 'bytes')} now"),
+        ("types", f"{made.activation} activations, {made.weight} weights, {per}"),
+        ("nodes with weights", f"{made.weighted - len(made.in_float)} of {made.weighted} in int8"),
+        ("outputs above error", f"{near}, on the {done.samples} samples"),
+    ]
+    if right is not None:
+        rows.append(("right answers", f"floats {right.floats}, int8 {right.int8}, of {right.known}"))
+    return table(("what", str(made.path)), rows)

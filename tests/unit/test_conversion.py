@@ -147,6 +147,18 @@ def test_a_tolerance_that_was_stated_holds(paths: Paths, bench: Bench, model: Pa
     assert bench.tolerance == 1e-3
 
 
+def scaler(path: Path) -> Path:
+    graph = helper.make_graph(
+        [helper.make_node("Scaler", ["x"], ["y"], domain="ai.onnx.ml", offset=[1.0], scale=[2.0])],
+        "g",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 3])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [1, 3])],
+    )
+    opsets = [helper.make_opsetid("", 13), helper.make_opsetid("ai.onnx.ml", 1)]
+    onnx.save(helper.make_model(graph, opset_imports=opsets, ir_version=8), str(path))
+    return path
+
+
 def refused(bench: Bench) -> None:
     bench.answer = replace(bench.answer, refused="Could not find an implementation for Relu(6) (NOT_IMPLEMENTED)")
 
@@ -173,6 +185,15 @@ def test_what_failed_is_not_kept(
     assert what in caught.value.what
     assert hint in caught.value.hint
     assert beside(model) == set()
+
+
+def test_a_domain_that_the_flavor_lacks_asks_for_another_flavor(paths: Paths, bench: Bench, tmp_path: Path) -> None:
+    """sku.operators would refuse to add such an operator."""
+    refused(bench)
+    with pytest.raises(ArmletError) as caught:
+        convert_for(paths, scaler(tmp_path / "scaler.onnx"), SKU)
+    assert "another flavor" in caught.value.hint
+    assert "sku.operators" not in caught.value.hint
 
 
 def test_what_was_there_stays_when_the_new_one_fails(paths: Paths, bench: Bench, model: Path) -> None:

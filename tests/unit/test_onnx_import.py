@@ -6,6 +6,7 @@ import errno
 import json
 import os
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,7 @@ from armlet.spec.sku import Quantise
 from armlet.verbs.model_import import as_json, told
 from tests.fakes.contracts import fake_manifest
 from tests.fakes.runner import FakeRunner
+from tests.unit.test_conversion import scaler
 
 
 def model(*, shape: tuple[Any, ...] = ("N", 3, 4, 4), reshape: tuple[int, ...] | None = None, opset: int = 13) -> Any:
@@ -76,7 +78,17 @@ def test_an_onnx_model_and_its_record(tmp_path: Path, paths: Paths) -> None:
     assert done.inputs == {"x": "float batch x 3 x 4 x 4"}
     assert str(tmp_path) not in record_path(done.path).read_text()
     assert json.loads(json.dumps(as_json(done)))["record"]["model"] == "m.onnx"
-    assert told(done).startswith(str(done.path))
+    assert str(done.path) in told(done).splitlines()[0]
+
+
+def test_the_worst_element_shows_how_it_differs(tmp_path: Path, paths: Paths) -> None:
+    done = imported(tmp_path, paths, model())
+    assert done.record.parity is not None
+    for worst, got, shown in ((1e-9, 0.123456789, True), (0.0, 0.123456788, False)):
+        parity = done.record.parity.model_copy(update={"worst": worst, "got": got, "wanted": 0.123456788})
+        text = told(replace(done, record=done.record.model_copy(update={"parity": parity})))
+        assert ("0.123456789 instead of 0.123456788" in text) is shown
+        assert ("worst element" in text) is shown
 
 
 def test_equal_sources_give_equal_models(tmp_path: Path, paths: Paths) -> None:
@@ -214,6 +226,16 @@ def test_what_the_sku_lacks(tmp_path: Path, paths: Paths, monkeypatch: pytest.Mo
     assert any("no kernel of NonZero: rebuild s with operators + NonZero" in one for one in lacking)
 
 
+def test_a_domain_that_the_flavor_lacks_asks_for_another_flavor(
+    tmp_path: Path, paths: Paths, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runtime = fake_manifest(sku="s", flavor="minimal", providers=["cpu"], opsets={"ai.onnx": 20})
+    monkeypatch.setattr("armlet.onnx.importing.manifest_of", lambda sku, paths: runtime)
+    told = " ".join(imported(tmp_path, paths, onnx.load(str(scaler(tmp_path / "s.onnx"))), sku="s").record.warnings)
+    assert "no operators of the domain ai.onnx.ml: build s with another flavor" in told
+    assert "operators +" not in told
+
+
 def test_kernels_of_other_types_than_the_models_are_warned_of(
     tmp_path: Path, paths: Paths, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -276,11 +298,14 @@ def test_the_source_is_not_written_over(tmp_path: Path, paths: Paths) -> None:
 def test_an_int8_version_goes_on_where_the_models_record_ends(tmp_path: Path, paths: Paths) -> None:
     done = imported(tmp_path, paths, model())
     numpy.savez(tmp_path / "s.npz", x=numpy.random.default_rng(0).standard_normal((1, 3, 4, 4)).astype(numpy.float32))
-    made = quantise_file(done.path, tmp_path / "int8.onnx", tmp_path / "s.npz", Quantise())
+    file = quantise_file(done.path, tmp_path / "int8.onnx", tmp_path / "s.npz", Quantise())
+    made = file.made
     record = read_record(made.path)
     assert record is not None
-    assert (record.source, record.parity) == (done.record.source, done.record.parity)
+    assert (record.source, record.parity) == (done.record.source, None)
     assert record.quantization is not None
+    assert record.quantization.near_float_db == round(file.near_float_db, 1) > 20
+    assert (made.weighted, made.in_float, file.right) == (1, (), None)
     assert (record.quantization.per_channel, record.quantization.calibration) == (True, made.calibration)
     assert "QuantizeLinear" in {node.op_type for node in onnx.load(str(made.path)).graph.node}
     numpy.savez(tmp_path / "s.npz", x=numpy.zeros((1, 3, 4, 5), numpy.float32))

@@ -15,7 +15,7 @@ from onnx import TensorProto, helper, numpy_helper
 from armlet.digest import of_file
 from armlet.errors import ArmletError, Kind
 from armlet.events import Event, Note, silent
-from armlet.onnx.convert import convert
+from armlet.onnx.convert import convert, keep_onnx
 from armlet.onnx.levels import INT8, LEVELS, level_for
 from armlet.onnx.operators import required
 from armlet.onnx.quantise import calibration_digest, quantise, signal_to_error
@@ -76,9 +76,12 @@ def operators(model: Path) -> Counter[str]:
     return Counter(node.op_type for node in onnx.load(str(model)).graph.node)
 
 
+def constants(model: Path) -> list[Any]:
+    return [numpy_helper.to_array(tensor) for tensor in onnx.load(str(model)).graph.initializer]
+
+
 def weights(model: Path) -> list[Any]:
-    found = [numpy_helper.to_array(tensor) for tensor in onnx.load(str(model)).graph.initializer]
-    return [array for array in found if array.ndim == 4]
+    return [array for array in constants(model) if array.ndim == 4]
 
 
 @pytest.mark.parametrize(
@@ -147,6 +150,32 @@ def test_weights_of_minus_128_are_told_of(tmp_path: Path) -> None:
         model = tmp_path / "m.onnx"
         onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8), str(model))
         assert len(convert(model, tmp_path / "m.ort", providers=CPU).concerns) == concerns
+
+
+def lowest(folder: Path, operator: str) -> Path:
+    value = helper.make_tensor_value_info
+    graph = helper.make_graph(
+        [helper.make_node("DequantizeLinear", ["w", "s"], ["f"]), helper.make_node(operator, ["x", "f"], ["y"])],
+        "g",
+        [value("x", TensorProto.FLOAT, [3, 3])],
+        [value("y", TensorProto.FLOAT, [3, 3])],
+        [
+            numpy_helper.from_array(numpy.full((3, 3), -128, numpy.int8), "w"),
+            numpy_helper.from_array(numpy.asarray(0.1, numpy.float32), "s"),
+        ],
+    )
+    model = folder / "lowest.onnx"
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8), str(model))
+    return model
+
+
+def test_minus_128_harms_where_products_are_summed_alone(tmp_path: Path) -> None:
+    """Constants of Add and Mul are quantised like activations, and reach the lowest number."""
+    found = {
+        operator: len(keep_onnx(lowest(tmp_path, operator), tmp_path / "m.onnx", providers=CPU).concerns)
+        for operator in ("MatMul", "Mul", "Add")
+    }
+    assert found == {"MatMul": 1, "Mul": 0, "Add": 0}
 
 
 def test_convolutions_that_stayed_in_float_keep_their_form() -> None:
@@ -265,19 +294,36 @@ def test_a_models_int8_version_comes_after_it_and_has_its_samples(tmp_path: Path
     assert calibration_digest(second.samples()) == calibration_digest(first.samples()) == second.quantised.calibration
 
 
-def test_a_bias_of_one_row_is_a_bias(tmp_path: Path) -> None:
-    """As skl2onnx writes them; ONNX Runtime's quantiser stops at such a Gemm."""
+def dense(folder: Path, bias: Any, *, shared: bool = False, vector: bool = False) -> Path:
+    """Rows of six through a fully connected layer of four; ``shared``: something else reads the bias too."""
     random = numpy.random.default_rng(1)
-    constants = [
-        numpy_helper.from_array(random.standard_normal(shape).astype(numpy.float32), name)
-        for name, shape in (("w", (6, 4)), ("b", (1, 4)))
-    ]
-    nodes = [helper.make_node("MatMul", ["x", "w"], ["m"]), helper.make_node("Add", ["m", "b"], ["y"])]
-    values = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [1, n]) for name, n in (("x", 6), ("y", 4))]
-    graph = helper.make_graph(nodes, "g", values[:1], values[1:], constants)
-    model = tmp_path / "row.onnx"
+    arrays = {"w": random.standard_normal((6, 4)), "v": random.standard_normal(4), "b": numpy.asarray(bias)}
+    nodes = [helper.make_node("Gemm", ["x", "w", "b"], ["y"])]
+    nodes += [helper.make_node("Mul", ["y", "b"], ["z"])] if shared else []
+    nodes += [helper.make_node("MatMul", ["y", "v"], ["z"])] if vector else []
+    graph = helper.make_graph(
+        nodes,
+        "g",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [2, 6])],
+        [helper.make_tensor_value_info(nodes[-1].output[0], TensorProto.FLOAT, None)],
+        [numpy_helper.from_array(array.astype(numpy.float32), name) for name, array in arrays.items()],
+    )
+    model = folder / "dense.onnx"
     onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8), str(model))
-    samples = samples_for("row", model, {})
+    return model
+
+
+@pytest.mark.parametrize("more", [{}, {"shared": True}, {"vector": True}])
+@pytest.mark.parametrize(
+    "bias",
+    [[1, -2, 3, -4], [[1, -2, 3, -4]], [0.5], 0.5, [[0.5]], [[1], [2]], [[1, -2, 3, -4], [5, 6, 7, 8]]],
+    ids=["list", "row", "one", "number", "matrix of one", "column", "matrix"],
+)
+def test_whatever_form_a_bias_has(tmp_path: Path, bias: Any, more: dict[str, bool]) -> None:
+    """skl2onnx writes rows. ONNX Runtime's quantiser stops at any but the first form."""
+    model = dense(tmp_path, bias, **more)
+    samples = samples_for("dense", model, {})
     quantised = quantise(model, tmp_path / "int8.onnx", how=Quantise(), samples=samples)
     int8 = reference_outputs(quantised.path, samples, as_written=True)
     assert signal_to_error(reference_outputs(model, samples), int8) > 20
+    assert [array.dtype for array in constants(quantised.path) if array.shape == (6, 4)] == [numpy.int8]
