@@ -95,8 +95,10 @@ def quantise(
     emit(Note(text=f"quantising {model.name}: {how.activation} activations, {how.weight} weights"))
     ready = prepared(source, how, limits or Limits(), model, whole=hints.whole)
     emit(Note(text=f"quantising {model.name}: finding the ranges of its activations on {len(samples)} samples"))
-    with _overheard() as heard:
+    # Numbers that overflow are told of below.
+    with _overheard() as heard, library("numpy").errstate(all="ignore"):
         made = _quantised(ready, how, samples, baked(ready, raw), model, hints)
+    _demand_ranges(made, model)
     weighted, in_float = _weighted(made)
     for text in (*_retold(heard), *_left(weighted, in_float)):
         emit(Note(text=f"quantising {model.name}: {text}"))
@@ -204,6 +206,21 @@ def _retold(heard: Sequence[str]) -> Iterator[str]:
     for text in dict.fromkeys(heard):
         if text not in untyped:
             yield f"ONNX Runtime says: {' '.join(text.split())}"
+
+
+def _demand_ranges(made: Any, path: Path) -> None:
+    """Does nothing where every step between two int8 numbers is a number.
+
+    Raises:
+        ArmletError: (INPUT) one is not: the samples drive the model out of what a float holds.
+    """
+    numpy, to_array = library("numpy"), library("onnx.numpy_helper").to_array
+    steps = {node.input[1] for node in nodes(made.graph) if node.op_type in ("QuantizeLinear", "DequantizeLinear")}
+    for tensor in made.graph.initializer:
+        values = to_array(tensor) if tensor.name in steps else None
+        if values is not None and not (numpy.isfinite(values).all() and (values > 0).all()):
+            what = f'on these samples the range of "{tensor.name.removesuffix("_scale")}" is none: {values.max():g}'
+            raise _input(path, what, "give samples as the device will see them")
 
 
 def _weighted(made: Any) -> tuple[int, tuple[str, ...]]:

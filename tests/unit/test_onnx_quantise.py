@@ -265,6 +265,14 @@ def test_samples_that_the_model_does_not_take(tmp_path: Path) -> None:
     assert "cannot quantise" in refused(network(tmp_path), tmp_path / "o.onnx", samples=[wrong]).what
 
 
+@pytest.mark.parametrize("size", [3e38, numpy.inf])
+def test_samples_that_overflow_the_model(tmp_path: Path, size: float) -> None:
+    huge = Sample(name="s", inputs={"x": numpy.full((1, 3, 9, 7), size, numpy.float32)})
+    out = tmp_path / "o.onnx"
+    refused(network(tmp_path), out, samples=[huge])
+    assert not out.exists()
+
+
 def test_a_runtime_that_is_too_old_for_scales_per_channel(tmp_path: Path) -> None:
     model = network(tmp_path)
     samples = samples_for("network", model, SHAPES)
