@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy
+import onnx
 import pytest
-from onnx import helper, save
+from onnx import helper, numpy_helper, save
 
 from armlet import manifest
 from armlet.config import resolve
@@ -105,6 +106,48 @@ def test_ort_format_is_read_for_a_minimal_runtime_alone(minimal: RuntimeManifest
         assert caught.value.kind is Kind.INPUT
     with pytest.raises(ArmletError, match="cannot read the model"):
         placed(tmp_path / "none.onnx", minimal, ROOT)
+
+
+def quantised(folder: Path) -> Path:
+    """QDQ around GlobalAveragePool, which ONNX Runtime makes one operator of, and ReduceMean, which it leaves."""
+    scales = {"s": numpy.float32(0.1), "z": numpy.int8(0)}
+    nodes = []
+    for before, after, made in (("x", "a", "GlobalAveragePool"), ("a", "y", "ReduceMean")):
+        nodes += [
+            helper.make_node("QuantizeLinear", [before, "s", "z"], [f"{made}_q"]),
+            helper.make_node("DequantizeLinear", [f"{made}_q", "s", "z"], [f"{made}_d"]),
+            helper.make_node(made, [f"{made}_d"], [f"{made}_o"], name=made),
+            helper.make_node("QuantizeLinear", [f"{made}_o", "s", "z"], [f"{made}_p"]),
+            helper.make_node("DequantizeLinear", [f"{made}_p", "s", "z"], [after]),
+        ]
+    save(model_of(nodes, (1, 4, 8, 8), scales), str(folder / "q.onnx"))
+    return folder / "q.onnx"
+
+
+@pytest.mark.parametrize(
+    ("takes", "provider"), [(({},), "cpu"), (None, "cpu"), ((), "none"), (({"T": ("float",)},), "none")]
+)
+def test_a_kernel_without_constraints_takes_every_type(
+    minimal: RuntimeManifest, tmp_path: Path, takes: Any, provider: str
+) -> None:
+    kernels = {"QLinearGlobalAveragePool": (Kernels(since_versions=(1,), takes=takes),)}
+    found = placed(quantised(tmp_path), like(minimal, operators={"com.microsoft": kernels}), ROOT).placements
+    pool = next(one for one in found if one.node.op == "QLinearGlobalAveragePool")
+    assert (pool.node.domain, pool.provider) == ("com.microsoft", provider)
+
+
+def test_what_is_quantised_with_an_operator_is_left_with_it(minimal: RuntimeManifest, tmp_path: Path) -> None:
+    model = onnx.load(quantised(tmp_path))
+    model.graph.node[0].input[0] = "conv"
+    model.graph.node.insert(0, helper.make_node("Conv", ["x", "w"], ["conv"]))
+    model.graph.initializer.extend([numpy_helper.from_array(numpy.ones((4, 4, 1, 1), numpy.float32), "w")])
+    save(model, str(tmp_path / "q.onnx"))
+    found = placed(tmp_path / "q.onnx", like(minimal, flavor="full", operators=None), ROOT).placements
+    assert [one.provider for one in found].count("xnnpack") == 1
+    reasons = {one.node.outputs[0]: one.reasons.get("xnnpack") for one in found}
+    assert reasons["ReduceMean_o"] == "it has no rule for this operator"
+    assert reasons["ReduceMean_d"] == "it is quantised with ReduceMean 13: it has no rule for this operator"
+    assert not any("fused" in (reason or "") for reason in reasons.values())
 
 
 class TestObserve:
