@@ -71,9 +71,10 @@ def demand(found: Inspection) -> None:
     if run is None or run.agrees:
         return
     first = run.disagreements[0]
+    differ = len(run.disagreements)
     raise ArmletError(
-        f"{len(run.disagreements)} disagreements between what was predicted and what ran: {first['node']}: predicted "
-        f"{first['predicted']}, found {first['found']}",
+        f"what ran is not what was predicted, in {differ} place{'s' * (differ > 1)}: {first['node']} was predicted: "
+        f"{first['predicted']}, and found: {first['found']}",
         hint="the table of what the provider takes, or armlet/coverage, is wrong: docs/inspecting.md",
         kind=Kind.TARGET,
     )
