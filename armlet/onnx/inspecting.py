@@ -74,6 +74,8 @@ class Inspection:
     sku: str
     ort_version: str
     flavor: str
+    built: bool
+    """Else predicted from the recipe, and every kernel of the CPU provider is taken to be there."""
     providers: tuple[str, ...]
     opset: int
     level: str
@@ -108,6 +110,7 @@ def inspection(
     sku: str,
     ort_version: str,
     flavor: str,
+    built: bool = True,
     providers: Sequence[str],
     tables: Mapping[str, ProviderTable],
     compared: Comparison | None = None,
@@ -127,6 +130,7 @@ def inspection(
         sku=sku,
         ort_version=ort_version,
         flavor=flavor,
+        built=built,
         providers=tuple(providers),
         opset=graph.opset,
         level=placed.level,

@@ -16,6 +16,10 @@ if TYPE_CHECKING:
     from armlet.onnx.inspecting import Inspection, Line
 
 _MOST_ISLANDS = 5
+_UNBUILT = (
+    "predicted from the recipe, every kernel of cpu taken to be there: {sku} is not built, and which it has only a build "
+    "tells: ./inv build --sku {sku}"
+)
 
 
 @task(
@@ -25,7 +29,7 @@ _MOST_ISLANDS = 5
     auto_shortflags=False,
     help={
         "model": "an ONNX model, or one in ORT format for a minimal SKU",
-        "sku": "a SKU that is built",
+        "sku": "a SKU; of one that is not built, what its recipe tells",
         "verify": "run it on the SKU's runtime in QEMU, and compare node for node",
         "shape": "an input's shape, fixed for good: x=1,3,48,192; once for each input",
         "all": "show every node",
@@ -45,7 +49,7 @@ def inspect(
     """Shows what each node of a model costs, and which of the SKU's providers runs it."""
     from armlet.qemu import inspected
 
-    shapes.demand(sku, "--sku", "name a SKU that is built; ./inv sku.list names them")
+    shapes.demand(sku, "--sku", "name a SKU; ./inv sku.list names them")
     with cli.run(f"inspect-{sku}") as (paths, emit):
         found = inspected.inspect(paths, Path(model), sku, shapes=shapes.parsed(shape or ()), verify=verify, emit=emit)
     cli.show_json(found.to_json()) if json else cli.show(told(found, whole=all))
@@ -155,7 +159,7 @@ def _verified(found: Inspection) -> str:
 
     run = found.verified
     if run is None:
-        return "predicted; --verify runs it"
+        return "predicted; --verify runs it" if found.built else _UNBUILT.format(sku=found.sku)
     if run.disagreements:
         rows = ((one["node"], one["predicted"], one["found"]) for one in run.disagreements)
         return table(("node", "predicted", "on the target"), rows)

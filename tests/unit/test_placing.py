@@ -17,13 +17,16 @@ from armlet.errors import ArmletError, Kind
 from armlet.onnx.ortfile import is_ort_format
 from armlet.onnx.placing import placed
 from armlet.onnx.samples import Sample
+from armlet.paths import Paths
 from armlet.process import Command, Done
+from armlet.qemu.inspected import inspect
 from armlet.qemu.observe import Observed, Ran, observe
 from armlet.qemu.run import Target
 from armlet.qemu.trial import Place
 from armlet.registrations import ONNX_DOMAIN
 from armlet.spec.cpu import CPUS
 from armlet.spec.runtime import Kernels, RuntimeManifest
+from armlet.verbs.model_inspect import told
 from tests.conftest import ROOT
 from tests.fakes.artefacts import fake_artefact
 from tests.fakes.placed_models import model_of
@@ -148,6 +151,18 @@ def test_what_is_quantised_with_an_operator_is_left_with_it(minimal: RuntimeMani
     assert reasons["ReduceMean_o"] == "it has no rule for this operator"
     assert reasons["ReduceMean_d"] == "it is quantised with ReduceMean 13: it has no rule for this operator"
     assert not any("fused" in (reason or "") for reason in reasons.values())
+
+
+def test_a_sku_that_is_not_built_is_told_from_its_recipe(tmp_path: Path, model: Path) -> None:
+    for folder in ("recipes", "toolchains"):
+        (tmp_path / folder).symlink_to(ROOT / folder)
+    paths = Paths(root=tmp_path, cache=tmp_path / "cache")
+    found = inspect(paths, model, "demo-a53", shapes={"x": (1, 4, 8, 8)})
+    assert (found.built, found.flavor, found.level) == (False, "minimal", "basic")
+    assert [line.provider for line in found.nodes] == ["xnnpack", "cpu"]
+    assert "demo-a53 is not built" in told(found, whole=False)
+    with pytest.raises(ArmletError, match="nothing is built for demo-a53"):
+        inspect(paths, model, "demo-a53", shapes={"x": (1, 4, 8, 8)}, verify=True)
 
 
 class TestObserve:
