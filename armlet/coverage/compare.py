@@ -7,10 +7,10 @@ one made of several ``<provider>_<operator>_<number>``.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from armlet.coverage.graph import Graph, Node
+from armlet.coverage.graph import Graph, Node, nameless
 from armlet.coverage.predict import CPU, Placement
 
 _ANEW = re.compile(r"(?:_token_\d+)+$")
@@ -89,17 +89,29 @@ class _Comparing:
         self.disagreements: list[Disagreement] = []
 
     def _recognised(self, ran: Sequence[Row]) -> tuple[list[Row], list[Row]]:
-        names = {one.node.name: one.node for one in self.placements}
-        fused, others = [], []
+        fused: list[Row] = []
+        others: list[Row] = []
         for row in ran:
-            node = names.get(row.name) or names.get(_ANEW.sub("", row.name))
-            if node is not None and node.op == row.op and node.index not in self.own:
-                self.own[node.index] = row
-            elif _FUSED.match(row.name):
-                fused.append(row)
-            else:
-                others.append(row)
+            if self._takes(row, {row.name, _ANEW.sub("", row.name)}):
+                continue
+            (fused if _FUSED.match(row.name) else others).append(row)
+        # Their numbers are not always those of the prediction, nor is any left of one that is made anew.
+        strange = [row for row in others if _is_nameless(row)]
+        for row in strange:
+            if self._takes(row, None):
+                others.remove(row)
         return sorted(fused, key=lambda row: int(_FUSED.sub(r"\2", row.name))), others
+
+    def _takes(self, row: Row, names: Collection[str] | None) -> bool:
+        """Whether some node of the names (None: without a name of its own) has no row yet, and now has this one."""
+        for one in self.placements:
+            node = one.node
+            loose = one.fused_into is None and node.name == nameless(node.op, node.index)
+            known = loose if names is None else node.name in names
+            if known and node.op == row.op and node.index not in self.own:
+                self.own[node.index] = row
+                return True
+        return False
 
     def result(self) -> Comparison:
         heads: dict[int, list[Node]] = {}
@@ -176,6 +188,11 @@ class _Comparing:
 
     def _differ(self, one: Placement, predicted: str, found: str) -> None:
         self.disagreements.append(Disagreement(node=one.node.name, predicted=predicted, found=found))
+
+
+def _is_nameless(row: Row) -> bool:
+    base = _ANEW.sub("", row.name)
+    return base == "" or re.fullmatch(rf"{re.escape(row.op)}_\d+", base) is not None
 
 
 def _shown(shape: Sequence[int | None] | None) -> str:

@@ -11,11 +11,22 @@ from armlet.coverage.predict import Placement
 
 Sizes = tuple[int, ...]
 
+INPUTS = "the inputs"
+"""In place of a node: most is there before the first one."""
 
-def macs(graph: Graph, node: Node) -> int:
-    """Multiply-accumulates of one run; 0 for operators that have none to speak of. A free dimension counts as 1."""
+
+class _UnknownShape(Exception):
+    """Not even a tensor's number of dimensions is known."""
+
+
+def macs(graph: Graph, node: Node) -> int | None:
+    """Multiply-accumulates of one run; 0 for operators that have none to speak of, None where they depend on a shape
+    that is not known. A free dimension counts as 1."""
     count = _MACS.get(node.op)
-    return count(graph, node) if count and node.outputs and node.inputs else 0
+    try:
+        return count(graph, node) if count and node.outputs and node.inputs else 0
+    except _UnknownShape:
+        return None
 
 
 def parameters(graph: Graph, node: Node) -> int:
@@ -52,7 +63,7 @@ def peak_bytes(graph: Graph, placements: Sequence[Placement]) -> tuple[int, str]
                 last[name] = max(last.get(name, 0), done[head[node.index]])
     last.update(dict.fromkeys(graph.outputs, len(graph.nodes)))
     alive = {name: bytes_made(graph, name) for name in graph.inputs}
-    peak, where = sum(alive.values()), "the inputs"
+    peak, where = sum(alive.values()), INPUTS
     for at, node in enumerate(graph.nodes):
         alive.update({name: bytes_made(graph, name) for name in node.outputs if name and name not in inside})
         if sum(alive.values()) > peak:
@@ -83,8 +94,16 @@ def never_made(graph: Graph, placements: Sequence[Placement]) -> set[str]:
     return found
 
 
+def unknown(graph: Graph, name: str) -> bool:
+    """Whether not even a tensor's number of dimensions is known, so that it counts for nothing."""
+    return graph.value(name).shape is None
+
+
 def _sizes(graph: Graph, name: str) -> Sizes:
-    return tuple(size or 1 for size in graph.value(name).shape or ())
+    shape = graph.value(name).shape
+    if shape is None:
+        raise _UnknownShape
+    return tuple(size or 1 for size in shape)
 
 
 def _convolution(weights: int) -> Callable[[Graph, Node], int]:

@@ -51,6 +51,11 @@ class Node:
     """Outer tensors that graphs inside its attributes use."""
 
 
+def nameless(op: str, index: int) -> str:
+    """What ONNX Runtime's profile calls a node without a name, such as the parts of an operator that it takes apart."""
+    return f"{op}_{index}"
+
+
 @dataclass(kw_only=True)
 class Graph:
     """Nodes in an order in which each follows those that it needs."""

@@ -71,7 +71,7 @@ def _island(graph: Graph, nodes: list[Node]) -> Island:
                 crossing[name] = costs.bytes_made(graph, name)
     return Island(
         nodes=tuple(node.name for node in nodes),
-        macs=sum(costs.macs(graph, node) for node in nodes),
+        macs=sum(costs.macs(graph, node) or 0 for node in nodes),
         crossing=sum(crossing.values()),
     )
 

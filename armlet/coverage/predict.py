@@ -166,7 +166,8 @@ class _Changing:
                     self.placements[index].provider = self.table.provider
                     self.taken[index] = unit
                 else:
-                    self.placements[index].reasons[self.table.provider] = told(rules.reason)
+                    about = "" if index == unit.node.index else f"it is quantised with {shown(unit.node)}: "
+                    self.placements[index].reasons[self.table.provider] = about + told(rules.reason)
         return bool(self.taken)
 
     def _members(self, unit: NodeUnit, group: Group | None) -> list[int]:
@@ -197,7 +198,8 @@ class _Changing:
                 one.provider, one.fused_into = self.table.provider, with_unit.node.index
                 one.moved = True
                 one.reasons.pop(self.table.provider, None)
-            elif rules.reason is not None:
+            # Of a quantised group nothing is fused: why it was left says more.
+            elif rules.reason is not None and not group:
                 one.reasons[self.table.provider] = f"it is not fused: {told(rules.reason)}"
 
     def _rules(self, units: Dictionary | None = None) -> Rules:

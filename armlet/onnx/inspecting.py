@@ -12,6 +12,7 @@ from armlet.coverage.compare import Comparison, Row
 from armlet.coverage.elements import NAMES
 from armlet.coverage.graph import Graph
 from armlet.coverage.predict import Placement
+from armlet.coverage.shapes import completed
 from armlet.coverage.tables import ProviderTable
 from armlet.onnx.placing import Placed
 
@@ -28,7 +29,8 @@ class Line:
     since_version: int
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
-    macs: int
+    macs: int | None
+    """None where they depend on a shape that is not known."""
     parameters: int
     activation_bytes: int
     """What its outputs take; 0 where the tensor in between is never made."""
@@ -72,6 +74,8 @@ class Inspection:
     sku: str
     ort_version: str
     flavor: str
+    built: bool
+    """Else predicted from the recipe, and every kernel of the CPU provider is taken to be there."""
     providers: tuple[str, ...]
     opset: int
     level: str
@@ -80,9 +84,15 @@ class Inspection:
     islands: tuple[islands.Island, ...]
     transposes: tuple[Transposes, ...]
     macs: int
+    """Of the nodes whose MACs are known."""
     macs_by_provider: dict[str, int]
+    macs_unknown: int
+    """Nodes whose are not."""
     parameters: int
     activation_bytes: int
+    """Of all tensors that are made or fed, those of unknown shape left out."""
+    unknown_tensors: int
+    """Those of unknown shape."""
     peak_bytes: int
     peak_at: str
     free: bool
@@ -100,34 +110,39 @@ def inspection(
     sku: str,
     ort_version: str,
     flavor: str,
+    built: bool = True,
     providers: Sequence[str],
     tables: Mapping[str, ProviderTable],
     compared: Comparison | None = None,
     refused: str = "",
 ) -> Inspection:
     """What is known of a placed model, and of its run where there was one. Pure."""
-    graph, placements = placed.graph, placed.placements
+    graph, placements = completed(placed.graph), placed.placements
     never = costs.never_made(graph, placements)
     lines = tuple(_line(graph, one, placements, never, compared) for one in placements)
     peak, where = costs.peak_bytes(graph, placements)
+    made = [*graph.inputs, *(name for node in graph.nodes for name in node.outputs if name and name not in never)]
     by_provider: Counter[str] = Counter()
     for line in lines:
-        by_provider[line.provider] += line.macs
+        by_provider[line.provider] += line.macs or 0
     return Inspection(
         model=model,
         sku=sku,
         ort_version=ort_version,
         flavor=flavor,
+        built=built,
         providers=tuple(providers),
         opset=graph.opset,
         level=placed.level,
         nodes=lines,
         islands=islands.islands(graph, placements, providers[0]),
         transposes=_transposes(graph, placements, tables, lines, compared),
-        macs=sum(line.macs for line in lines),
+        macs=sum(line.macs or 0 for line in lines),
         macs_by_provider=dict(by_provider),
+        macs_unknown=sum(line.macs is None for line in lines),
         parameters=costs.all_parameters(graph),
-        activation_bytes=sum(line.activation_bytes for line in lines),
+        activation_bytes=sum(costs.bytes_made(graph, name) for name in made),
+        unknown_tensors=sum(costs.unknown(graph, name) for name in made),
         peak_bytes=peak,
         peak_at=where,
         free=any(

@@ -7,7 +7,7 @@ import itertools
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from armlet.coverage.graph import Constant, Graph, Node, Value
+from armlet.coverage.graph import Constant, Graph, Node, Value, nameless
 from armlet.errors import ArmletError, Kind
 from armlet.onnx import orttables
 from armlet.onnx.libraries import library
@@ -112,7 +112,7 @@ def _node(node: Any, types: Mapping[str, str]) -> Node:
     attributes = {text(one.Name()): _attribute(one) for one in _all(node, "Attributes")}
     return Node(
         index=node.Index(),
-        name=text(node.Name()),
+        name=text(node.Name()) or nameless(op, node.Index()),
         op=op,
         domain=domain,
         since=node.SinceVersion(),

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 from armlet_runtime.contract import serves
 
+from armlet.config import Resolved
 from armlet.coverage.generate import RECIPES
 from armlet.coverage.graph import Graph, Node
 from armlet.coverage.predict import CPU, Placement, predict, shown
@@ -20,10 +22,64 @@ from armlet.onnx.libraries import library
 from armlet.onnx.ortgraph import graph_of, named
 from armlet.onnx.reading import Limits, Shapes, read
 from armlet.registrations import ONNX_DOMAIN
-from armlet.spec.runtime import RuntimeManifest
+from armlet.spec.runtime import Kernels
+from armlet.spec.sku import Flavor, Provider
 
 _MOST_PROVIDERS_SEE: Level = LEVELS["xnnpack"]
 """A runtime that optimises by itself asks its providers after this level, whatever it does afterwards."""
+
+
+class Named(Protocol):
+    @property
+    def name(self) -> str: ...
+
+
+class Described(Protocol):
+    """What a placement takes of a runtime's manifest."""
+
+    @property
+    def sku(self) -> str: ...
+    @property
+    def ort_version(self) -> str: ...
+    @property
+    def flavor(self) -> Flavor: ...
+    @property
+    def providers(self) -> tuple[Provider, ...]: ...
+    @property
+    def opsets(self) -> Mapping[str, int]: ...
+    @property
+    def onnx_ir_max(self) -> int: ...
+    @property
+    def operators(self) -> Mapping[str, Mapping[str, tuple[Kernels, ...]]] | None: ...
+    @property
+    def source_set(self) -> Named: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Planned:
+    """A runtime that is not built, as its recipe has it. ``operators`` are known of a built one alone."""
+
+    sku: str
+    ort_version: str
+    flavor: Flavor
+    providers: tuple[Provider, ...]
+    opsets: Mapping[str, int]
+    onnx_ir_max: int
+    source_set: Named
+    operators: Mapping[str, Mapping[str, tuple[Kernels, ...]]] | None = None
+
+    @classmethod
+    def of(cls, resolved: Resolved) -> Planned:
+        runtime, sources = resolved.sku.runtime, resolved.source_set
+        return cls(
+            sku=resolved.sku.name,
+            ort_version=sources.version,
+            flavor=runtime.flavor,
+            providers=runtime.providers,
+            opsets=sources.opsets,
+            onnx_ir_max=sources.onnx_ir_max,
+            source_set=sources,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,7 +94,7 @@ class Placed:
     """How far it is optimised when the providers are asked."""
 
 
-def placed(model: Path, manifest: RuntimeManifest, root: Path, *, shapes: Shapes | None = None) -> Placed:
+def placed(model: Path, manifest: Described, root: Path, *, shapes: Shapes | None = None) -> Placed:
     """Args:
         root: the project, for its tables of providers.
         shapes: inputs whose shapes are fixed for good.
@@ -55,7 +111,7 @@ def placed(model: Path, manifest: RuntimeManifest, root: Path, *, shapes: Shapes
     return Placed(graph=graph, placements=placements, model=data, extension=extension, level=level)
 
 
-def tables_for(manifest: RuntimeManifest, root: Path) -> Mapping[str, ProviderTable]:
+def tables_for(manifest: Described, root: Path) -> Mapping[str, ProviderTable]:
     """Provider -> table, of those that Armlet knows how to read.
 
     Raises:
@@ -64,8 +120,8 @@ def tables_for(manifest: RuntimeManifest, root: Path) -> Mapping[str, ProviderTa
     return {name: load(root, manifest.source_set.name, name) for name in manifest.providers if name in RECIPES}
 
 
-def has_kernel(manifest: RuntimeManifest, node: Node) -> bool:
-    """Whether the CPU provider of a runtime has a kernel for a node; of the flavor full that is taken for granted."""
+def has_kernel(manifest: Described, node: Node) -> bool:
+    """Whether the CPU provider of a runtime has a kernel for a node; taken for granted where its operators are not told."""
     if manifest.operators is None:
         return True
     asked = {name: (kind,) for name, kind in node.types.items()}
@@ -75,7 +131,7 @@ def has_kernel(manifest: RuntimeManifest, node: Node) -> bool:
     )
 
 
-def _demand_fused(model: Path, manifest: RuntimeManifest, placements: list[Placement], data: bytes) -> None:
+def _demand_fused(model: Path, manifest: Described, placements: list[Placement], data: bytes) -> None:
     """Says which nodes of the CPU provider the runtime makes other ones of that it has no kernels for."""
     source = library("onnx").load_model_from_string(data)
     fused = graph_of(save_optimised(source, LEVELS["cpu"], save_as="ORT", where=model), alone=False)
@@ -87,7 +143,7 @@ def _demand_fused(model: Path, manifest: RuntimeManifest, placements: list[Place
             one.trouble = f"the runtime makes {shown(node)} of it and has no kernel for that: allow it in the SKU"
 
 
-def _as_shipped(model: Path, manifest: RuntimeManifest, shapes: Shapes | None) -> tuple[bytes, str, str, bytes]:
+def _as_shipped(model: Path, manifest: Described, shapes: Shapes | None) -> tuple[bytes, str, str, bytes]:
     """The model's bytes, their file's extension, the level, and what the providers are shown of it in ORT format."""
     if _is_ort_format(model):
         if manifest.flavor != "minimal" or shapes:

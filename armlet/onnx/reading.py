@@ -123,7 +123,7 @@ def _fix(model: Any, name: str, shape: Sequence[int], path: Path) -> None:
     known = input_shapes(model)
     shown = "x".join(map(str, shape))
     if name not in known:
-        hint = f"its inputs: {', '.join(known)}; mend the model's inputs: in the SKU, or --shape"
+        hint = f"its inputs: {', '.join(known)}; mend --shape, or in a SKU the model's inputs:"
         raise _input(path, f'has no input "{name}" whose shape could be fixed to {shown}', hint)
     old = known[name]
     if len(old) != len(shape) or any(was not in (None, new) or new < 1 for was, new in zip(old, shape, strict=True)):
@@ -131,7 +131,7 @@ def _fix(model: Any, name: str, shape: Sequence[int], path: Path) -> None:
         raise _input(
             path,
             f'its input "{name}" has the shape {was}, which {shown} does not fit',
-            "mend it in the model's inputs: in the SKU, or in --shape",
+            "mend --shape, or in a SKU the model's inputs:",
         )
     value = next(value for value in model.graph.input if value.name == name)
     for dim, size in zip(value.type.tensor_type.shape.dim, shape, strict=True):

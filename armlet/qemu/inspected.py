@@ -8,8 +8,9 @@ from armlet.config import resolve
 from armlet.coverage.compare import Comparison
 from armlet.errors import ArmletError, Kind
 from armlet.events import Note, Sink, silent
+from armlet.manifest import FILE as MANIFEST
 from armlet.onnx.inspecting import Inspection, inspection
-from armlet.onnx.placing import Placed, placed, tables_for
+from armlet.onnx.placing import Described, Placed, Planned, placed, tables_for
 from armlet.onnx.reading import Shapes
 from armlet.onnx.samples import Sample, random_sample
 from armlet.paths import Paths
@@ -35,15 +36,17 @@ def inspect(
     """What is known of a model on a SKU.
 
     Raises:
-        ArmletError: (INPUT) the SKU is wrong or not built, the model cannot be read or converted, or a free dimension
-            keeps it from being run; (HOST) no emulator; (TARGET) the target's program does not run at all.
+        ArmletError: (INPUT) the SKU is wrong, or to be run and not built, the model cannot be read or converted, or a
+            free dimension keeps it from being run; (HOST) no emulator; (TARGET) the target's program does not run at all.
     """
-    resolved, runtime = resolve(paths, sku), find_runtime(paths, sku)
-    manifest = runtime.manifest
+    resolved = resolve(paths, sku)
+    built = verify or (paths.dist(sku) / MANIFEST).exists()
+    runtime = find_runtime(paths, sku) if built else None
+    manifest: Described = runtime.manifest if runtime else Planned.of(resolved)
     found = placed(model, manifest, paths.root, shapes=shapes)
     observed: Observed | None = None
     result: Comparison | None = None
-    if verify:
+    if verify and runtime:
         sample = random_sample(found.graph.fed(), where=model)
         emit(Note(text=f"running {model.name} on {sku}"))
         observed = _run(place_of(paths, resolved, runtime, emit, runner), found, sample, emit, runner)
@@ -54,6 +57,7 @@ def inspect(
         sku=sku,
         ort_version=manifest.ort_version,
         flavor=manifest.flavor,
+        built=built,
         providers=manifest.providers,
         tables=tables_for(manifest, paths.root),
         compared=result,
@@ -71,9 +75,10 @@ def demand(found: Inspection) -> None:
     if run is None or run.agrees:
         return
     first = run.disagreements[0]
+    differ = len(run.disagreements)
     raise ArmletError(
-        f"{len(run.disagreements)} disagreements between what was predicted and what ran: {first['node']}: predicted "
-        f"{first['predicted']}, found {first['found']}",
+        f"what ran is not what was predicted, in {differ} place{'s' * (differ > 1)}: {first['node']} was predicted: "
+        f"{first['predicted']}, and found: {first['found']}",
         hint="the table of what the provider takes, or armlet/coverage, is wrong: docs/inspecting.md",
         kind=Kind.TARGET,
     )

@@ -8,6 +8,7 @@ import numpy
 import pytest
 from onnx import helper
 
+from armlet.coverage import costs
 from armlet.coverage.compare import Comparison, Row, compare
 from armlet.coverage.graph import Graph
 from armlet.coverage.predict import Placement
@@ -93,3 +94,43 @@ def test_a_model_that_does_not_run_must_have_been_predicted_not_to(made: Any) ->
     finally:
         chosen[2].trouble = chosen[2].hazard = ""
     assert graph.nodes
+
+
+class TestNodesWithoutNames:
+    """ONNX Runtime takes HardSwish apart, and its parts have none."""
+
+    def made(self) -> tuple[Graph, list[Placement]]:
+        nodes = [
+            helper.make_node("Conv", ["x", "w"], ["a"]),
+            helper.make_node("HardSwish", ["a"], ["b"]),
+            helper.make_node("Conv", ["b", "w"], ["c"]),
+            helper.make_node("HardSwish", ["c"], ["y"]),
+        ]
+        graph = seen(model_of(nodes, (1, 4, 8, 8), {"w": numpy.ones((4, 4, 3, 3), numpy.float32)}, opset=14))
+        return graph, placements(graph)
+
+    def test_each_is_called_as_the_profile_calls_it(self) -> None:
+        graph, chosen = self.made()
+        assert all(node.name for node in graph.nodes)
+        assert len({node.name for node in graph.nodes}) == 6
+        assert {node.name for node in graph.nodes if node.op == "Mul"} == {
+            f"Mul_{node.index}" for node in graph.nodes if node.op == "Mul"
+        }
+        assert costs.peak_bytes(graph, chosen)[1]
+
+    def test_are_found_by_their_operator_where_their_numbers_differ(self) -> None:
+        graph, chosen = self.made()
+        rows = []
+        for at, one in enumerate(chosen):
+            own = {"Conv": f"{one.node.name}_token_{at}", "Mul": f"Mul_{40 + at}", "HardSigmoid": f"_token_{at}"}
+            rows.append(Row(name=own[one.node.op], op=one.node.op, provider=one.provider, shape=None))
+        result = compare(graph, chosen, rows)
+        assert result.disagreements == []
+        assert result.rows == {one.node.index: row for one, row in zip(chosen, rows, strict=True)}
+
+    def test_one_on_another_provider_is_told_with_its_name(self) -> None:
+        graph, chosen = self.made()
+        rows = [Row(name=one.node.name, op=one.node.op, provider=one.provider, shape=None) for one in chosen]
+        rows[-1] = Row(name=rows[-1].name, op="Mul", provider="xnnpack", shape=None)
+        (told,) = compare(graph, chosen, rows).disagreements
+        assert (told.node, told.predicted, told.found) == (chosen[-1].node.name, "cpu", "xnnpack")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -52,7 +53,7 @@ def cost(
     opset: int = 13,
     kind: str = "float32",
     **attributes: Any,
-) -> int:
+) -> int | None:
     node = helper.make_node(op, inputs.split(), ["y"], name="n", **attributes)
     graph = seen(model_of([node], shape, constants, opset=opset, kind=kind))
     (only,) = graph.nodes
@@ -95,6 +96,80 @@ def test_multiply_accumulates(found: Any, expected: int) -> None:
     assert found() == expected
 
 
+def scaled(shape: Any) -> Graph:
+    """A network behind scikit-learn's scaler, of whose output ONNX Runtime knows nothing; and one behind another."""
+    nodes = [
+        helper.make_node("Scaler", ["x"], ["s"], domain="ai.onnx.ml", offset=[0.0], scale=[1.0]),
+        helper.make_node("Sub", ["s", "m"], ["c"]),
+        helper.make_node("MatMul", ["c", "w"], ["h"]),
+        helper.make_node("Concat", ["h", "h"], ["t"], axis=1),
+        helper.make_node("Gemm", ["t", "v"], ["y"]),
+    ]
+    constants = {"m": ONES(5, numpy.float32), "w": ONES((5, 7), numpy.float32), "v": ONES((14, 3), numpy.float32)}
+    model = model_of(nodes, shape, constants)
+    model.opset_import.append(helper.make_opsetid("ai.onnx.ml", 1))
+    return seen(model)
+
+
+def inspected_graph(graph: Graph) -> Inspection:
+    return inspection(
+        Placed(graph=graph, placements=placements(graph), model=b"", extension=".ort", level="basic"),
+        model="m.onnx",
+        sku="demo-a53",
+        ort_version="1.21.0",
+        flavor="minimal",
+        providers=("xnnpack", "cpu"),
+        tables={"xnnpack": load(ROOT, SOURCE_SET, "xnnpack")},
+    )
+
+
+def test_shapes_that_onnx_runtime_does_not_know_are_counted_where_they_follow() -> None:
+    graph = scaled((2, 5))
+    assert graph.value("s").shape is None, "the test needs what ONNX Runtime does not know"
+    found = inspected_graph(graph)
+    assert [line.macs for line in found.nodes] == [0, 0, 2 * 5 * 7, 0, 2 * 14 * 3]
+    assert [line.outputs[0] for line in found.nodes][2:4] == ["float[2,7]", "float[2,14]"]
+    assert (found.macs_unknown, found.unknown_tensors, found.free) == (0, 0, False)
+    # What providers are asked about is what ONNX Runtime knows.
+    assert graph.value("s").shape is None
+
+
+def test_what_cannot_be_known_is_not_called_zero() -> None:
+    nodes = [
+        helper.make_node("Reshape", ["x", "r"], ["a"]),
+        helper.make_node("MatMul", ["a", "w"], ["y"], name="product"),
+    ]
+    model = model_of(nodes, ("n",), {"w": ONES((5, 7), numpy.float32)})
+    model.graph.input.append(helper.make_tensor_value_info("r", 7, ["k"]))
+    found = inspected_graph(seen(model))
+    assert [line.macs for line in found.nodes] == [0, None]
+    assert (found.macs, found.macs_unknown, found.unknown_tensors) == (0, 1, 2)
+    short, whole = told(found, whole=False), told(found, whole=True)
+    assert "MACs unknown" in short
+    assert "0 MACs" not in short
+    assert "2 tensors of a shape that is not known" in short
+    assert "?" in next(line for line in whole.splitlines() if line.startswith("product"))
+    json.dumps(found.to_json())
+
+
+def test_the_report_counts_in_english() -> None:
+    found = inspected(RAN)
+    assert found.verified is not None
+    one = replace(
+        found,
+        nodes=found.nodes[2:],
+        verified=replace(found.verified, transposes=1),
+        macs=1000,
+        macs_by_provider={"cpu": 1, "xnnpack": 999},
+    )
+    text = told(one, whole=False)
+    for wrong in ("1 nodes", "1 islands", "1 Transposes", "0% on cpu", "100% on xnnpack"):
+        assert not re.search(rf"(?<!\d){wrong}", text), wrong
+    assert "1 island of nodes on xnnpack:" in text
+    assert "under 1% on cpu, over 99% on xnnpack" in text
+    assert "island" not in told(replace(found, islands=()), whole=False)
+
+
 def test_recurrent_layers_count_their_gates() -> None:
     node = helper.make_node("LSTM", ["x", "w", "r"], ["y"], name="lstm", hidden_size=5)
     constants = {"w": ONES((1, 20, 3), numpy.float32), "r": ONES((1, 20, 5), numpy.float32)}
@@ -108,7 +183,9 @@ def test_parameters_and_memory() -> None:
     assert (conv.parameters, found.parameters) == (8 * 4 * 9 + 8, 8 * 4 * 9 + 8)
     # What is between a convolution and the activation that is one with it is never there.
     assert (conv.activation_bytes, relu.activation_bytes, pool.activation_bytes) == (0, 3200, 32)
-    assert found.activation_bytes == 3232
+    # The input too, as at any one time.
+    assert found.activation_bytes == 1600 + 3232
+    assert found.peak_bytes <= found.activation_bytes
     assert (found.peak_bytes, found.peak_at) == (1600 + 3200, "relu")
     assert conv.outputs == ("float[1,8,10,10]",)
     assert relu.fused_into == "conv"
@@ -159,13 +236,13 @@ def test_the_report_before_a_run_and_after_one() -> None:
 def test_a_disagreement_ends_with_the_code_of_the_target() -> None:
     found = inspected((*RAN[:-1], replace(RAN[-1], provider="xnnpack")))
     assert "predicted" in told(found, whole=False)
-    with pytest.raises(ArmletError, match="pool: predicted cpu, found xnnpack") as caught:
+    with pytest.raises(ArmletError, match="in 1 place: pool was predicted: cpu, and found: xnnpack") as caught:
         demand(found)
     assert caught.value.kind is Kind.TARGET
 
 
 def test_a_refusal_that_nobody_predicted_is_a_disagreement() -> None:
-    with pytest.raises(ArmletError, match="found no room"):
+    with pytest.raises(ArmletError, match="found: no room"):
         demand(inspected((), refused="no room"))
 
 

@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy
+import onnx
 import pytest
-from onnx import helper, save
+from onnx import helper, numpy_helper, save
 
 from armlet import manifest
 from armlet.config import resolve
@@ -16,13 +17,16 @@ from armlet.errors import ArmletError, Kind
 from armlet.onnx.ortfile import is_ort_format
 from armlet.onnx.placing import placed
 from armlet.onnx.samples import Sample
+from armlet.paths import Paths
 from armlet.process import Command, Done
+from armlet.qemu.inspected import inspect
 from armlet.qemu.observe import Observed, Ran, observe
 from armlet.qemu.run import Target
 from armlet.qemu.trial import Place
 from armlet.registrations import ONNX_DOMAIN
 from armlet.spec.cpu import CPUS
 from armlet.spec.runtime import Kernels, RuntimeManifest
+from armlet.verbs.model_inspect import told
 from tests.conftest import ROOT
 from tests.fakes.artefacts import fake_artefact
 from tests.fakes.placed_models import model_of
@@ -105,6 +109,60 @@ def test_ort_format_is_read_for_a_minimal_runtime_alone(minimal: RuntimeManifest
         assert caught.value.kind is Kind.INPUT
     with pytest.raises(ArmletError, match="cannot read the model"):
         placed(tmp_path / "none.onnx", minimal, ROOT)
+
+
+def quantised(folder: Path) -> Path:
+    """QDQ around GlobalAveragePool, which ONNX Runtime makes one operator of, and ReduceMean, which it leaves."""
+    scales = {"s": numpy.float32(0.1), "z": numpy.int8(0)}
+    nodes = []
+    for before, after, made in (("x", "a", "GlobalAveragePool"), ("a", "y", "ReduceMean")):
+        nodes += [
+            helper.make_node("QuantizeLinear", [before, "s", "z"], [f"{made}_q"]),
+            helper.make_node("DequantizeLinear", [f"{made}_q", "s", "z"], [f"{made}_d"]),
+            helper.make_node(made, [f"{made}_d"], [f"{made}_o"], name=made),
+            helper.make_node("QuantizeLinear", [f"{made}_o", "s", "z"], [f"{made}_p"]),
+            helper.make_node("DequantizeLinear", [f"{made}_p", "s", "z"], [after]),
+        ]
+    save(model_of(nodes, (1, 4, 8, 8), scales), str(folder / "q.onnx"))
+    return folder / "q.onnx"
+
+
+@pytest.mark.parametrize(
+    ("takes", "provider"), [(({},), "cpu"), (None, "cpu"), ((), "none"), (({"T": ("float",)},), "none")]
+)
+def test_a_kernel_without_constraints_takes_every_type(
+    minimal: RuntimeManifest, tmp_path: Path, takes: Any, provider: str
+) -> None:
+    kernels = {"QLinearGlobalAveragePool": (Kernels(since_versions=(1,), takes=takes),)}
+    found = placed(quantised(tmp_path), like(minimal, operators={"com.microsoft": kernels}), ROOT).placements
+    pool = next(one for one in found if one.node.op == "QLinearGlobalAveragePool")
+    assert (pool.node.domain, pool.provider) == ("com.microsoft", provider)
+
+
+def test_what_is_quantised_with_an_operator_is_left_with_it(minimal: RuntimeManifest, tmp_path: Path) -> None:
+    model = onnx.load(quantised(tmp_path))
+    model.graph.node[0].input[0] = "conv"
+    model.graph.node.insert(0, helper.make_node("Conv", ["x", "w"], ["conv"]))
+    model.graph.initializer.extend([numpy_helper.from_array(numpy.ones((4, 4, 1, 1), numpy.float32), "w")])
+    save(model, str(tmp_path / "q.onnx"))
+    found = placed(tmp_path / "q.onnx", like(minimal, flavor="full", operators=None), ROOT).placements
+    assert [one.provider for one in found].count("xnnpack") == 1
+    reasons = {one.node.outputs[0]: one.reasons.get("xnnpack") for one in found}
+    assert reasons["ReduceMean_o"] == "it has no rule for this operator"
+    assert reasons["ReduceMean_d"] == "it is quantised with ReduceMean 13: it has no rule for this operator"
+    assert not any("fused" in (reason or "") for reason in reasons.values())
+
+
+def test_a_sku_that_is_not_built_is_told_from_its_recipe(tmp_path: Path, model: Path) -> None:
+    for folder in ("recipes", "toolchains"):
+        (tmp_path / folder).symlink_to(ROOT / folder)
+    paths = Paths(root=tmp_path, cache=tmp_path / "cache")
+    found = inspect(paths, model, "demo-a53", shapes={"x": (1, 4, 8, 8)})
+    assert (found.built, found.flavor, found.level) == (False, "minimal", "basic")
+    assert [line.provider for line in found.nodes] == ["xnnpack", "cpu"]
+    assert "demo-a53 is not built" in told(found, whole=False)
+    with pytest.raises(ArmletError, match="nothing is built for demo-a53"):
+        inspect(paths, model, "demo-a53", shapes={"x": (1, 4, 8, 8)}, verify=True)
 
 
 class TestObserve:
