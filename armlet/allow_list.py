@@ -100,7 +100,7 @@ def merged(document: Document, entries: Sequence[Entry], types: Sequence[str] = 
 
 
 def as_written(raw: bytes, text: str) -> bytes:
-    """The new text of a file that is ``raw`` now: with its byte order mark, and each line that stays with its own end."""
+    """The new text of a file that is ``raw`` now: with its byte order mark, each line that stays with its own end."""
     old = raw.decode("utf-8-sig")
     lines, ends = _LINE_END.split(old), _LINE_END.findall(old)
     fresh = text.split("\n")

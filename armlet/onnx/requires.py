@@ -12,6 +12,7 @@ from armlet.onnx import ortfile
 from armlet.onnx.convert import save_optimised
 from armlet.onnx.graph import Graph, Node, parsed
 from armlet.onnx.levels import INT8, LEVELS
+from armlet.onnx.model_files import whole
 from armlet.onnx.reading import opsets_of, read
 from armlet.registrations import ONNX_DOMAIN
 from armlet.spec.payload import Tensor
@@ -46,11 +47,7 @@ def requires(model: Path) -> Requirements:
     Raises:
         ArmletError: it cannot be read, ONNX Runtime refuses it, or it is fed or gives something else than tensors.
     """
-    try:
-        data = model.read_bytes()
-    except OSError as error:
-        what = f"cannot read the model: {(error.strerror or '').lower()}"
-        raise ArmletError(what, hint="check the path", kind=Kind.INPUT, where=str(model)) from error
+    data = whole(model)
     if ortfile.is_ort_format(data):
         shipped = parsed(data, where=model)
         return _of("ort", (shipped,), shipped.opsets, shipped.ir_version, ortfile.format_version(data), model)
