@@ -60,6 +60,30 @@ def requires(model: Path) -> Requirements:
     return _of("onnx", graphs, opsets, source.ir_version, None, model)
 
 
+def demand_tensors(model: Path) -> None:
+    """Does nothing where the model is fed and gives tensors alone: nothing else can be made up, fed or compared.
+
+    Raises:
+        ArmletError: (INPUT) it is not, or cannot be read.
+    """
+    data = whole(model)
+    if ortfile.is_ort_format(data):
+        graph = parsed(data, where=model)
+        for name in (*graph.inputs, *graph.outputs):
+            if "(" in graph.types[name]:
+                raise _no_tensor(model, name, "input" if name in graph.inputs else "output", graph.types[name])
+        return
+    source = read(model)
+    for role, values in (("input", source.graph.input), ("output", source.graph.output)):
+        for value in values:
+            kind = value.type.WhichOneof("value") or _PLAIN
+            if kind != _PLAIN:
+                raise _no_tensor(model, value.name, role, kind.removesuffix("_type").replace("_", " "))
+
+
+_PLAIN = "tensor_type"
+
+
 def _of(
     file_format: Literal["onnx", "ort"],
     graphs: tuple[Graph, ...],
@@ -103,11 +127,15 @@ def _operators(nodes: Iterable[Node]) -> dict[str, dict[str, tuple[Kernels, ...]
 def _tensor(graph: Graph, name: str, role: str, model: Path) -> Tensor:
     kind = graph.types[name]
     if kind not in _ELEMENTS:
-        raise _refused(model, f'its {role} "{name}" is {kind}, and payloads have tensors alone', _CAST)
+        raise _no_tensor(model, name, role, kind)
     return Tensor(name=name, dtype=_ELEMENTS[kind], shape=graph.shapes[name])
 
 
 _CAST = "export the model with tensors of plain numbers or text (scikit-learn's classifiers: zipmap=False)"
+
+
+def _no_tensor(model: Path, name: str, role: str, kind: str) -> ArmletError:
+    return _refused(model, f'its {role} "{name}" is {kind}, and payloads have tensors alone', _CAST)
 
 
 def _refused(model: Path, what: str, hint: str) -> ArmletError:

@@ -11,6 +11,7 @@ from armlet.events import Note, Sink, silent
 from armlet.onnx.inspecting import Inspection, inspection
 from armlet.onnx.placing import Placed, placed, tables_for
 from armlet.onnx.reading import Shapes
+from armlet.onnx.requires import demand_tensors
 from armlet.onnx.samples import Sample, random_sample
 from armlet.paths import Paths
 from armlet.process import Runner
@@ -19,7 +20,7 @@ from armlet.qemu.place import place_of
 from armlet.qemu.runtime import find_runtime
 from armlet.qemu.trial import Place
 from armlet.qemu.verify import compared
-from armlet.scratch import scratch, sweep
+from armlet.scratch import scratch
 
 
 def inspect(
@@ -40,6 +41,8 @@ def inspect(
     """
     resolved, runtime = resolve(paths, sku), find_runtime(paths, sku)
     manifest = runtime.manifest
+    if verify:
+        demand_tensors(model)
     found = placed(model, manifest, paths.root, shapes=shapes)
     observed: Observed | None = None
     result: Comparison | None = None
@@ -80,7 +83,6 @@ def demand(found: Inspection) -> None:
 
 
 def _run(place: Place, found: Placed, sample: Sample, emit: Sink, runner: Runner | None) -> Observed:
-    sweep()
     with scratch("inspect") as folder:
         file = folder / f"model{found.extension}"
         file.write_bytes(found.model)
