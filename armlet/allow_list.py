@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import re
+from codecs import BOM_UTF8
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from difflib import SequenceMatcher
+from operator import add
 from typing import Any
 
 from armlet.errors import ArmletError, Kind
@@ -19,6 +22,7 @@ _OPERATORS: Key = ("runtime", "operators")
 _ALLOW: Key = (*_OPERATORS, "allow")
 _TYPES: Key = (*_OPERATORS, "types")
 _BLOCK_ITEM = re.compile(r"[ ]*- ")
+_LINE_END = re.compile(r"\r\n|\r|\n")
 _CLOSING = re.compile(r"[ ]*[\]},]+[ ]*(#.*)?")
 
 
@@ -93,6 +97,19 @@ def merged(document: Document, entries: Sequence[Entry], types: Sequence[str] = 
     if _without_lists(parse(text, file=document.file).data) != _without_lists(document.data):
         raise _by_hand(document, _ALLOW)
     return text
+
+
+def as_written(raw: bytes, text: str) -> bytes:
+    """The new text of a file that is ``raw`` now: with its byte order mark, each line that stays with its own end."""
+    old = raw.decode("utf-8-sig")
+    lines, ends = _LINE_END.split(old), _LINE_END.findall(old)
+    fresh = text.split("\n")
+    chosen = [ends[0] if ends else "\n"] * (len(fresh) - 1)
+    for there, here, size in SequenceMatcher(None, lines, fresh, autojunk=False).get_matching_blocks():
+        kept = ends[there : there + size]
+        chosen[here : here + len(kept)] = kept
+    begun = raw[: len(BOM_UTF8)] if raw.startswith(BOM_UTF8) else b""
+    return begun + "".join(map(add, fresh, [*chosen, ""])).encode()
 
 
 def _same(document: Document, entry: Entry) -> int | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import re
 from enum import IntEnum
 from pathlib import Path
 from typing import final
@@ -19,6 +20,23 @@ class Kind(IntEnum):
     INTERRUPTED = 130
 
 
+_LONGEST = 1000
+"""Characters of a line, or of a cell: names come from models, and may be of any length."""
+_KEPT_END = 200
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
+_SOURCE_LINE = re.compile(
+    # Where ONNX Runtime's and onnx's builders had their sources; of the former, the function follows.
+    r"/(?:onnxruntime_src|github/workspace)/\S+?:\d+"
+    r"(?::|(?: [\w:<>~*&, ]+\((?:[^()]|\([^()]*\))*\)(?: const)?(?: \[with [^\]]*\])?(?= ))?) "
+)
+
+
+def printable(text: str) -> str:
+    """One line that a terminal shows as it is: no control characters, and not endless."""
+    line = _CONTROL.sub("?", text.replace("\n", "?").replace("\t", " "))
+    return line if len(line) <= _LONGEST else f"{line[: _LONGEST - _KEPT_END]} … {line[-_KEPT_END:]}"
+
+
 @final
 class ArmletError(Exception):
     """A failure that is explained: what happened, where, and what mends it.
@@ -32,16 +50,18 @@ class ArmletError(Exception):
     """
 
     def __init__(self, what: str, *, hint: str, kind: Kind, where: str = "", log: Path | None = None) -> None:
-        super().__init__(what)
-        self.what = what
+        # Where others have their sources is nothing that helps.
+        self.what = _SOURCE_LINE.sub("", what)
+        super().__init__(self.what)
         self.hint = hint
         self.kind = kind
         self.where = where
         self.log = log
 
     def __str__(self) -> str:
-        head = f"{self.where}: {self.what}" if self.where else self.what
-        lines = [head, f" hint: {self.hint}"] if self.hint else [head]
+        what = "\n".join(map(printable, self.what.split("\n")))
+        head = f"{printable(self.where)}: {what}" if self.where else what
+        lines = [head, f" hint: {_CONTROL.sub('?', self.hint)}"] if self.hint else [head]
         if self.log is not None:
             lines.append(f"  log: {self.log}")
         return "\n".join(lines)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import shutil
+import stat
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -29,6 +31,23 @@ def alone(lock: Path, emit: Sink, *, waiting: str) -> Iterator[None]:
             emit(Note(text=f"{waiting}; waiting for it"))
             fcntl.flock(stream, fcntl.LOCK_EX)
         yield
+
+
+def open_regular(path: Path) -> BinaryIO:
+    """Opens a file to read; of a pipe or a device, nobody knows when it ends.
+
+    Raises:
+        OSError: it cannot be opened, or is something else.
+    """
+    # Not blocking: a pipe would keep us waiting for somebody to write into it.
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    mode = os.fstat(descriptor).st_mode
+    if stat.S_ISREG(mode):
+        return os.fdopen(descriptor, "rb")
+    os.close(descriptor)
+    if stat.S_ISDIR(mode):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+    raise OSError(errno.EINVAL, "it is no file", str(path))
 
 
 def write_whole(target: Path, data: bytes) -> None:

@@ -14,8 +14,8 @@ from armlet.errors import ArmletError, Kind, is_host_error
 from armlet.store import remove_older
 
 _MARK = "armlet-"
-_LEFT = tuple(
-    f"{_MARK}{what}-*" for what in ("models", "smoke", "profile", "convert", "quantise", "import", "pack", "package")
+_LEFT = frozenset(
+    ("models", "smoke", "profile", "observe", "convert", "inspect", "quantise", "import", "pack", "package", "service")
 )
 """What commands that were killed leave."""
 _LONGEST_SMOKE_SECONDS = 24 * 3600
@@ -25,24 +25,26 @@ _NO_ROOM = tuple(os.strerror(number) for number in (errno.ENOSPC, errno.EDQUOT))
 
 
 def sweep() -> None:
-    """Removes what smokes that were killed left in the temporary folder.
+    """Removes what commands that were killed left in the temporary folder.
 
     Raises:
         ArmletError: (HOST) there is no temporary folder that can be written to.
     """
-    folder = _temporary()
-    for pattern in _LEFT:
-        remove_older(folder.glob(pattern), _LONGEST_SMOKE_SECONDS)
+    ours = _temporary().glob(f"{_MARK}*-*")
+    remove_older((folder for folder in ours if folder.name.split("-")[1] in _LEFT), _LONGEST_SMOKE_SECONDS)
 
 
 @contextmanager
 def scratch(what: str) -> Iterator[Path]:
     """Yields a folder of its own in the temporary folder, which is removed when the block ends.
 
+    What commands that were killed left there goes first.
+
     Raises:
         ArmletError: (HOST) the temporary folder is full or not writable. Any other exception of the block goes on as
             it is.
     """
+    sweep()
     try:
         made = tempfile.TemporaryDirectory(prefix=f"{_MARK}{what}-", dir=_temporary())
     except OSError as error:

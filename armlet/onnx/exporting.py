@@ -83,8 +83,14 @@ def export(
     }
     write_whole(folder / "request.json", json.dumps(request).encode())
     emit(Note(text=f"exporting {source.name} with {framework} ({python})"))
-    # -B: the user's folder is left as it is.
-    command = Command(argv=(str(python), "-I", "-B", "-X", "utf8", str(_PROGRAM), str(folder / "request.json")))
+    # What frameworks leave in the temporary folder, compiled kernels among it, goes with ours.
+    temporary = folder / "tmp"
+    temporary.mkdir(exist_ok=True)
+    command = Command(
+        # -B: the user's folder is left as it is.
+        argv=(str(python), "-I", "-B", "-X", "utf8", str(_PROGRAM), str(folder / "request.json")),
+        env={"TMPDIR": str(temporary)},
+    )
     done = runner.run(command, emit)
     if not reply.is_file():
         demand_room(folder, done.output)

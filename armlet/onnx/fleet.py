@@ -18,6 +18,7 @@ from armlet_runtime.refusal import PayloadError
 
 from armlet import manifest
 from armlet.errors import ArmletError, Kind
+from armlet.files import open_regular
 from armlet.onnx.requires import requires
 from armlet.paths import Paths
 from armlet.spec.base import NAME
@@ -157,7 +158,7 @@ def _of_archive(path: Path) -> Any:
 
 def _read(path: Path, hint: str) -> Any:
     try:
-        with path.open("rb") as stream:
+        with open_regular(path) as stream:
             data = stream.read(_LARGEST + 1)
     except OSError as error:
         raise _input(f"cannot be read: {(error.strerror or '').lower()}", hint, path) from error

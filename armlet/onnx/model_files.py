@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-import stat
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from armlet.errors import ArmletError, Kind
+from armlet.files import open_regular
 from armlet.onnx.libraries import library
 
 LARGEST = 2**31 - 1
@@ -18,6 +18,9 @@ _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
 _FIXED_SIZES = {_FIXED64: 8, _FIXED32: 4}
 _VERSION_FIRST = b"\x08"
 """How models start: with the field 1, a number."""
+_FIRST_FIELD = 1 << 3
+_MOST_FIELDS = 1 << 16
+"""That are looked at of a damaged file: a model has a few dozen, and one for each function and each line about it."""
 _SMALLER = "choose a smaller model, or quantise this one"
 _BESIDE = "copy the data files beside the model, as it names them"
 _ANEW = "save it anew with onnx.save(..., save_as_external_data=True)"
@@ -30,14 +33,10 @@ def whole(path: Path) -> bytes:
         ArmletError: (INPUT) it is no file, cannot be read, or has more than a model may have.
     """
     try:
-        # Not blocking: a pipe would keep us waiting for somebody to write into it.
-        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
-        with open(descriptor, "rb") as stream:  # noqa: PTH123  a descriptor has no path.
-            found = os.fstat(descriptor)
-            if not stat.S_ISREG(found.st_mode):
-                raise _input(path, "is no file", "give an ONNX model")
-            if found.st_size > LARGEST:
-                raise _input(path, f"has {found.st_size} bytes, and a model may have 2 GiB", _SMALLER)
+        with open_regular(path) as stream:
+            size = os.fstat(stream.fileno()).st_size
+            if size > LARGEST:
+                raise _input(path, f"has {size} bytes, and a model may have 2 GiB", _SMALLER)
             return stream.read()
     except OSError as error:
         raise _input(path, f"cannot read the model: {(error.strerror or '').lower()}", "check the path") from error
@@ -48,8 +47,12 @@ def is_cut_short(data: bytes) -> bool:
     if not data.startswith(_VERSION_FIRST):
         return False
     place = 0
-    while place < len(data):
+    for _ in range(_MOST_FIELDS):
+        if place >= len(data):
+            break
         key, place = _number(data, place)
+        if key is not None and key < _FIRST_FIELD:
+            return False
         kind = None if key is None else key & 7
         if kind == _VARINT:
             value, place = _number(data, place)

@@ -15,10 +15,12 @@ from armlet.coverage.graph import Graph, Node
 from armlet.coverage.predict import CPU, Placement, predict, shown
 from armlet.coverage.tables import ProviderTable, load
 from armlet.errors import ArmletError, Kind
+from armlet.files import open_regular
 from armlet.onnx import ortfile
 from armlet.onnx.convert import save_optimised
 from armlet.onnx.levels import LEVELS, Level, level_of
 from armlet.onnx.libraries import library
+from armlet.onnx.model_files import whole
 from armlet.onnx.ortgraph import graph_of, named
 from armlet.onnx.reading import Limits, Shapes, read
 from armlet.registrations import ONNX_DOMAIN
@@ -121,7 +123,7 @@ def tables_for(manifest: Described, root: Path) -> Mapping[str, ProviderTable]:
 
 
 def has_kernel(manifest: Described, node: Node) -> bool:
-    """Whether the CPU provider of a runtime has a kernel for a node; taken for granted where its operators are not told."""
+    """Whether the CPU provider of a runtime has a kernel for a node; granted where its operators are not told."""
     if manifest.operators is None:
         return True
     asked = {name: (kind,) for name, kind in node.types.items()}
@@ -150,7 +152,7 @@ def _as_shipped(model: Path, manifest: Described, shapes: Shapes | None) -> tupl
             why = "its shapes are fixed for good" if shapes else f"{manifest.sku} takes ONNX models, and optimises them"
             hint = "give the ONNX model that it was made from"
             raise ArmletError(f"is in ORT format already: {why}", hint=hint, kind=Kind.INPUT, where=str(model))
-        data = model.read_bytes()
+        data = whole(model)
         return data, ".ort", "as converted", data
     limits = Limits(opsets=manifest.opsets, onnx_ir_max=manifest.onnx_ir_max)
     source = named(read(model, shapes=shapes, limits=limits))
@@ -164,7 +166,7 @@ def _as_shipped(model: Path, manifest: Described, shapes: Shapes | None) -> tupl
 
 def _is_ort_format(model: Path) -> bool:
     try:
-        with model.open("rb") as stream:
+        with open_regular(model) as stream:
             return ortfile.is_ort_format(stream.read(8))
     except OSError:
         return False  # Who reads it as an ONNX model says what is wrong.

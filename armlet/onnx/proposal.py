@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from armlet import allow_list
 from armlet.allow_list import Entry, Item
 from armlet.config import resolve_document
-from armlet.errors import ArmletError, Kind
+from armlet.errors import ArmletError, Kind, host_error
 from armlet.events import Sink, silent
-from armlet.files import write_whole
+from armlet.files import alone, write_whole
 from armlet.onnx.asked import Asked, Needs, needs
 from armlet.onnx.reading import Limits, Shapes
 from armlet.paths import Paths
@@ -88,17 +89,43 @@ def propose(
     )
     _demand_domains(chosen, found)
     entries = _entries(found.operators, [_split(name, table) for name in allow], opsets, source_set.opsets)
-    new = allow_list.missing(entries, chosen.runtime.operators.allow)
-    kept = chosen.runtime.operators.types
-    new_types = () if kept is None else tuple(sorted(set(found.types) - set(kept)))
+    new, new_types = _lacking(chosen, entries, found)
     written = None
-    if write and (new or new_types):
-        written = SKUS.path(paths, sku)
-        document = read(written, root=paths.root)
-        text = allow_list.merged(document, new, new_types)
-        resolve_document(paths, sku, parse(text, file=document.file))
-        write_whole(written, text.encode())
+    if write:
+        with _alone(paths, sku, emit):
+            # As it is by now: another one may have written to it while the models were looked at.
+            new, new_types = _lacking(SKUS.load(paths, sku), entries, found)
+            written = _write(paths, sku, new, new_types) if new or new_types else None
     return Proposal(sku=sku, needs=found, entries=entries, new=new, new_types=new_types, written=written)
+
+
+def _lacking(sku: Sku, entries: Iterable[Entry], found: Needs) -> tuple[tuple[Entry, ...], tuple[str, ...]]:
+    """The entries and element types that the SKU has not."""
+    kept = sku.runtime.operators.types
+    new_types = () if kept is None else tuple(sorted(set(found.types) - set(kept)))
+    return allow_list.missing(entries, sku.runtime.operators.allow), new_types
+
+
+@contextmanager
+def _alone(paths: Paths, sku: str, emit: Sink) -> Iterator[None]:
+    folder = paths.cache / "locks"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise host_error(error, folder) from error
+    with alone(folder / f"{sku}.sku.lock", emit, waiting=f"another command writes to {sku}.yaml"):
+        yield
+
+
+def _write(paths: Paths, sku: str, new: Sequence[Entry], types: Sequence[str]) -> Path:
+    place = SKUS.path(paths, sku)
+    document = read(place, root=paths.root)
+    text = allow_list.merged(document, new, types)
+    resolve_document(paths, sku, parse(text, file=document.file))
+    # A link stays one: what it leads to is written.
+    file = place.resolve()
+    write_whole(file, allow_list.as_written(file.read_bytes(), text))
+    return place
 
 
 def _demand_domains(sku: Sku, found: Needs) -> None:

@@ -12,6 +12,7 @@ from armlet.onnx import ortfile
 from armlet.onnx.convert import save_optimised
 from armlet.onnx.graph import Graph, Node, parsed
 from armlet.onnx.levels import INT8, LEVELS
+from armlet.onnx.model_files import whole
 from armlet.onnx.reading import opsets_of, read
 from armlet.registrations import ONNX_DOMAIN
 from armlet.spec.payload import Tensor
@@ -46,11 +47,7 @@ def requires(model: Path) -> Requirements:
     Raises:
         ArmletError: it cannot be read, ONNX Runtime refuses it, or it is fed or gives something else than tensors.
     """
-    try:
-        data = model.read_bytes()
-    except OSError as error:
-        what = f"cannot read the model: {(error.strerror or '').lower()}"
-        raise ArmletError(what, hint="check the path", kind=Kind.INPUT, where=str(model)) from error
+    data = whole(model)
     if ortfile.is_ort_format(data):
         shipped = parsed(data, where=model)
         return _of("ort", (shipped,), shipped.opsets, shipped.ir_version, ortfile.format_version(data), model)
@@ -61,6 +58,30 @@ def requires(model: Path) -> Requirements:
     )
     opsets = {**graphs[0].opsets, **opsets_of(source)}
     return _of("onnx", graphs, opsets, source.ir_version, None, model)
+
+
+def demand_tensors(model: Path) -> None:
+    """Does nothing where the model is fed and gives tensors alone: nothing else can be made up, fed or compared.
+
+    Raises:
+        ArmletError: (INPUT) it is not, or cannot be read.
+    """
+    data = whole(model)
+    if ortfile.is_ort_format(data):
+        graph = parsed(data, where=model)
+        for name in (*graph.inputs, *graph.outputs):
+            if "(" in graph.types[name]:
+                raise _no_tensor(model, name, "input" if name in graph.inputs else "output", graph.types[name])
+        return
+    source = read(model)
+    for role, values in (("input", source.graph.input), ("output", source.graph.output)):
+        for value in values:
+            kind = value.type.WhichOneof("value") or _PLAIN
+            if kind != _PLAIN:
+                raise _no_tensor(model, value.name, role, kind.removesuffix("_type").replace("_", " "))
+
+
+_PLAIN = "tensor_type"
 
 
 def _of(
@@ -106,11 +127,15 @@ def _operators(nodes: Iterable[Node]) -> dict[str, dict[str, tuple[Kernels, ...]
 def _tensor(graph: Graph, name: str, role: str, model: Path) -> Tensor:
     kind = graph.types[name]
     if kind not in _ELEMENTS:
-        raise _refused(model, f'its {role} "{name}" is {kind}, and payloads have tensors alone', _CAST)
+        raise _no_tensor(model, name, role, kind)
     return Tensor(name=name, dtype=_ELEMENTS[kind], shape=graph.shapes[name])
 
 
 _CAST = "export the model with tensors of plain numbers or text (scikit-learn's classifiers: zipmap=False)"
+
+
+def _no_tensor(model: Path, name: str, role: str, kind: str) -> ArmletError:
+    return _refused(model, f'its {role} "{name}" is {kind}, and payloads have tensors alone', _CAST)
 
 
 def _refused(model: Path, what: str, hint: str) -> ArmletError:

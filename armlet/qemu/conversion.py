@@ -16,6 +16,7 @@ from armlet.onnx.fit import Taker, fit
 from armlet.onnx.reading import Shapes, input_shapes, nodes, read, with_one
 from armlet.onnx.record import begun, record_path, write_record
 from armlet.onnx.reference import reference_outputs
+from armlet.onnx.requires import demand_tensors
 from armlet.onnx.sample_files import samples_of
 from armlet.onnx.samples import Sample, samples_for
 from armlet.onnx.saving import drop_old_data
@@ -27,7 +28,7 @@ from armlet.qemu.place import place_of
 from armlet.qemu.report import STALE
 from armlet.qemu.runtime import Runtime, find_runtime
 from armlet.qemu.trial import Trial, Wanted, attempt
-from armlet.scratch import scratch, sweep
+from armlet.scratch import scratch
 from armlet.spec.model_record import Conversion, ModelRecord
 from armlet.spec.sku import DOMAINS_LEFT_OUT
 
@@ -79,7 +80,7 @@ def convert_for(
         emit(Note(text=f"dist/{sku} {STALE}: ./inv build --sku {sku}"))
     taker = Taker.built(runtime.manifest) if runtime else Taker.planned(resolved)
     target = _target(model, out, taker)
-    sweep()
+    demand_tensors(model)
     with scratch("convert") as folder:
         made = fit(model, folder / target.name, taker, shapes=shapes, emit=emit)
         record = begun(model)

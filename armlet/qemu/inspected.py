@@ -12,6 +12,7 @@ from armlet.manifest import FILE as MANIFEST
 from armlet.onnx.inspecting import Inspection, inspection
 from armlet.onnx.placing import Described, Placed, Planned, placed, tables_for
 from armlet.onnx.reading import Shapes
+from armlet.onnx.requires import demand_tensors
 from armlet.onnx.samples import Sample, random_sample
 from armlet.paths import Paths
 from armlet.process import Runner
@@ -20,7 +21,7 @@ from armlet.qemu.place import place_of
 from armlet.qemu.runtime import find_runtime
 from armlet.qemu.trial import Place
 from armlet.qemu.verify import compared
-from armlet.scratch import scratch, sweep
+from armlet.scratch import scratch
 
 
 def inspect(
@@ -37,12 +38,15 @@ def inspect(
 
     Raises:
         ArmletError: (INPUT) the SKU is wrong, or to be run and not built, the model cannot be read or converted, or a
-            free dimension keeps it from being run; (HOST) no emulator; (TARGET) the target's program does not run at all.
+            free dimension keeps it from being run; (HOST) no emulator; (TARGET) the target's program does not run at
+            all.
     """
     resolved = resolve(paths, sku)
     built = verify or (paths.dist(sku) / MANIFEST).exists()
     runtime = find_runtime(paths, sku) if built else None
     manifest: Described = runtime.manifest if runtime else Planned.of(resolved)
+    if verify:
+        demand_tensors(model)
     found = placed(model, manifest, paths.root, shapes=shapes)
     observed: Observed | None = None
     result: Comparison | None = None
@@ -85,7 +89,6 @@ def demand(found: Inspection) -> None:
 
 
 def _run(place: Place, found: Placed, sample: Sample, emit: Sink, runner: Runner | None) -> Observed:
-    sweep()
     with scratch("inspect") as folder:
         file = folder / f"model{found.extension}"
         file.write_bytes(found.model)

@@ -29,7 +29,7 @@ from armlet.qemu.report import STALE, SmokeReport
 from armlet.qemu.runtime import find_runtime, unpack
 from armlet.qemu.trial import LATENCY_RUNS, Place, Trial, Wanted, attempt
 from armlet.registrations import ONNX_DOMAIN
-from armlet.scratch import scratch, sweep
+from armlet.scratch import scratch
 from armlet.spec.runtime import RuntimeManifest
 from armlet.spec.sku import Provider
 
@@ -62,7 +62,6 @@ def smoke(
     current = None if planned is None else runtime.manifest.build_id == planned
     if current is False:
         emit(Note(text=f"dist/{sku} {STALE}: ./inv build --sku {sku}"))
-    sweep()
     place = place_of(paths, resolved, runtime, emit, runner)
     tried: list[Tried] = []
     with scratch("models") as folder:

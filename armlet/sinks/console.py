@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from types import TracebackType
 from typing import TextIO
 
+from armlet.errors import printable
 from armlet.events import Event, Line, Note, PlanReady, Progress, Sink, StepDone, StepStarted
 from armlet.sinks import say
 from armlet.sinks.bars import Bar, LiveBar, PlainBar, duration
@@ -55,7 +56,7 @@ class Console:
                 # What a tool said before is not what fails after this.
                 self._tail.clear()
                 self._announce()
-                self._bar.say(f"  {text}")
+                self._bar.say(f"  {printable(text)}")
             case Line(text=text):
                 self._announce()
                 self._tail.append(text)

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from armlet.digest import of_file
+from armlet.errors import printable
 from armlet.sinks.bars import amount, duration
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ _WIDEST = 72
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     """Left-aligned columns, two spaces apart; no trailing spaces. A very long cell pushes its own line apart alone."""
-    lines = [tuple(head), *(tuple(row) for row in rows)]
+    lines = [tuple(map(printable, row)) for row in (head, *rows)]
     widths = [min(max(map(len, column)), _WIDEST) for column in zip(*lines, strict=True)]
     lines.insert(1, tuple("-" * width for width in widths))
     return "\n".join("  ".join(map(str.ljust, line, widths)).rstrip() for line in lines)

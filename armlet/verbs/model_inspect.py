@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 _MOST_ISLANDS = 5
 _UNBUILT = (
-    "predicted from the recipe, every kernel of cpu taken to be there: {sku} is not built, and which it has only a build "
-    "tells: ./inv build --sku {sku}"
+    "predicted from the recipe, every kernel of cpu taken to be there: {sku} is not built, and which it has only a "
+    "build tells: ./inv build --sku {sku}"
 )
 
 

@@ -21,7 +21,9 @@ from armlet.onnx.samples import Sample
 from armlet.onnx.tolerances import FLOATS, INT8
 from armlet.paths import Paths
 from armlet.qemu import conversion as module
+from armlet.qemu import inspected
 from armlet.qemu.conversion import convert_for
+from armlet.qemu.inspected import inspect
 from armlet.qemu.run import Target
 from armlet.qemu.runtime import Runtime
 from armlet.qemu.trial import Answer, Node, Place, Trial
@@ -70,6 +72,7 @@ def bench(paths: Paths, monkeypatch: pytest.MonkeyPatch) -> Bench:
     )
     made = Bench()
     monkeypatch.setattr(module, "find_runtime", lambda *_: built)
+    monkeypatch.setattr(inspected, "find_runtime", lambda *_: built)
     monkeypatch.setattr(module, "place_of", lambda *_: place)
     monkeypatch.setattr(module, "attempt", made.attempt)
     return made
@@ -95,6 +98,20 @@ def conv(path: Path, *, shape: tuple[Any, ...] = ("n", 3, "h", "w"), op: str = "
 
 def beside(model: Path) -> set[str]:
     return {path.name for path in model.parent.iterdir() if path.is_file()} - {model.name}
+
+
+def test_a_sequence_is_refused_before_anything_runs(paths: Paths, bench: Bench, tmp_path: Path) -> None:
+    nodes = [helper.make_node("SequenceConstruct", ["x"], ["y"])]
+    inputs = [helper.make_tensor_value_info("x", TensorProto.FLOAT, [2])]
+    outputs = [helper.make_tensor_sequence_value_info("y", TensorProto.FLOAT, None)]
+    graph = helper.make_graph(nodes, "g", inputs, outputs)
+    made = tmp_path / "model.onnx"
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8), str(made))
+    with pytest.raises(ArmletError, match='its output "y" is sequence, and payloads have tensors alone') as caught:
+        convert_for(paths, made, SKU)
+    assert (caught.value.kind, bench.model, beside(made)) == (Kind.INPUT, b"", set())
+    with pytest.raises(ArmletError, match='its output "y" is sequence'):
+        inspect(paths, made, SKU, verify=True)
 
 
 def test_what_passed_is_kept_with_its_record(paths: Paths, bench: Bench, model: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -112,6 +113,20 @@ def test_an_archive_that_no_device_would_read_is_refused(tmp_path: Path) -> None
         with pytest.raises(ArmletError, match=part) as caught:
             payload_document(path)
         assert caught.value.kind is Kind.INPUT
+
+
+@pytest.mark.parametrize("name", ["payload.json", "m.onnx", "m.ort", "p.armlet"])
+def test_a_pipe_is_not_waited_for(tmp_path: Path, name: str) -> None:
+    os.mkfifo(tmp_path / name)
+    with pytest.raises(ArmletError, match="is no file") as caught:
+        payload_document(tmp_path / name)
+    assert caught.value.kind is Kind.INPUT
+
+
+def test_a_runtime_json_that_is_a_pipe_is_not_waited_for(tmp_path: Path, paths: Paths, payload: Path) -> None:
+    os.mkfifo(tmp_path / "runtime.json")
+    with pytest.raises(ArmletError, match="is no file"):
+        judge(paths, payload, against=[str(tmp_path)])
 
 
 def test_what_is_not_there_is_told(paths: Paths, payload: Path) -> None:

@@ -157,6 +157,15 @@ class TestReplies:
         assert {name: array.size for name, array in run.inputs.items()} == {"a": 2, "b": 3}
         assert [array.size for array in run.outputs] == [1]
 
+    def test_what_it_leaves_in_the_temporary_folder_goes_with_ours(self, tmp_path: Path) -> None:
+        def answer(command: Command) -> Done:
+            Path(command.env["TMPDIR"], "torchinductor_user").mkdir()
+            return done(-9)
+
+        with pytest.raises(ArmletError):
+            self.exported(tmp_path, answer)
+        assert list((tmp_path / "out").rglob("torchinductor_user"))
+
     def test_an_error_is_a_sentence_and_its_trace_a_file(self, tmp_path: Path) -> None:
         def answer(command: Command) -> Done:
             request = json.loads(Path(command.argv[-1]).read_text())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import pytest
 from onnx import TensorProto, helper
 
 from armlet.errors import ArmletError, Kind
+from armlet.onnx.model_files import is_cut_short
 from armlet.onnx.operators import element_types
 
 
@@ -53,3 +55,11 @@ def test_its_element_types_are_refused(tmp_path: Path, spoil: Callable[[Any], No
     assert caught.value.kind is Kind.INPUT
     assert caught.value.where == str(path)
     assert caught.value.what.startswith(told)
+
+
+@pytest.mark.parametrize("fill", [b"\0", b"\x08\0", b"\x0a\0"])
+def test_a_large_damaged_file_is_refused_at_once(fill: bytes) -> None:
+    data = b"\x08\x08" + fill * (30_000_000 // len(fill))
+    started = time.process_time()
+    assert not is_cut_short(data)
+    assert time.process_time() - started < 2

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from codecs import BOM_UTF8
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +14,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from armlet import config
+from armlet.allow_list import as_written
 from armlet.errors import ArmletError, Kind
 from armlet.events import Event, Note
 from armlet.onnx.proposal import Proposal, propose
@@ -215,3 +218,42 @@ def test_words_that_are_shapes() -> None:
     assert shapes.parsed(["x=1,3,48,192", "serving_default:0=7"]) == {"x": (1, 3, 48, 192), "serving_default:0": (7,)}
     with pytest.raises(ArmletError, match="given twice"):
         shapes.parsed(["x=1", "x=2"])
+
+
+def test_writers_at_once_lose_nothing(project: FakeProject) -> None:
+    names = ["Abs", "Neg", "Log", "Exp", "Sqrt", "Erf"]
+
+    def add(name: str) -> Proposal:
+        return propose(project.paths, SKU, [], allow=[name], opsets=(11, 18), write=True)
+
+    with ThreadPoolExecutor(len(names)) as pool:
+        list(pool.map(add, names))
+    assert {one for rule in SKUS.load(project.paths, SKU).runtime.operators.allow for one in rule.operators} >= {*names}
+
+
+@pytest.mark.parametrize("end", ["\r\n", "\r", "\n"])
+@pytest.mark.parametrize("mark", [b"", BOM_UTF8])
+def test_line_ends_and_the_byte_order_mark_stay(project: FakeProject, end: str, mark: bytes) -> None:
+    file = SKUS.path(project.paths, SKU)
+    before = file.read_text().split("\n")
+    file.write_bytes(mark + end.join(before).encode())
+    propose(project.paths, SKU, [], allow=["Abs"], opsets=(11, 18), write=True)
+    after = file.read_bytes().removeprefix(mark).decode().split(end)
+    assert file.read_bytes().startswith(mark)
+    assert [line for line in after if "Abs" not in line] == before
+    assert len(after) == len(before) + 1
+
+
+def test_each_line_keeps_its_own_end() -> None:
+    assert as_written(b"a\r\nb\nc", "a\nx\nb\nc") == b"a\r\nx\r\nb\nc"
+    assert as_written(b"a\nb", "a\nb\nc\n") == b"a\nb\nc\n"
+
+
+def test_a_link_stays_one_and_its_target_is_written(project: FakeProject, tmp_path: Path) -> None:
+    file, real = SKUS.path(project.paths, SKU), tmp_path / "elsewhere.yaml"
+    file.rename(real)
+    file.symlink_to(real)
+    found = propose(project.paths, SKU, [], allow=["Abs"], opsets=(11, 18), write=True)
+    assert found.written == file
+    assert file.is_symlink()
+    assert "Abs" in real.read_text()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import tempfile
 import time
 from pathlib import Path
@@ -21,7 +22,10 @@ from armlet.qemu.run import Target
 from armlet.qemu.trial import Place, Wanted, attempt
 from armlet.scratch import demand_room, scratch, sweep
 from armlet.spec.cpu import CPUS
+from tests.conftest import ROOT
 from tests.fakes.runner import FakeRunner
+
+_MADE = re.compile(r'\bscratch\("([a-z]+)"\)')
 
 
 @pytest.fixture(autouse=True)
@@ -110,6 +114,16 @@ def test_old_folders_are_swept_and_nothing_else(temporary: Path) -> None:
         os.utime(temporary / name, (time.time() - days * day,) * 2)
     sweep()
     assert sorted(path.name for path in temporary.iterdir()) == ["armlet-smoke-now", "other-d"]
+
+
+def test_whoever_makes_a_folder_removes_what_killed_ones_left(temporary: Path) -> None:
+    kinds = [found[1] for file in (ROOT / "armlet").rglob("*.py") for found in _MADE.finditer(file.read_text())]
+    assert {"import", "pack", "quantise"} <= {*kinds}
+    for kind in kinds:
+        (temporary / f"armlet-{kind}-left").mkdir(exist_ok=True)
+        os.utime(temporary / f"armlet-{kind}-left", (0, 0))
+    with scratch("import") as folder:
+        assert list(temporary.iterdir()) == [folder]
 
 
 def run(temporary: Path, monkeypatch: pytest.MonkeyPatch, runner: FakeRunner) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,8 @@ from typing import Any
 from ._errors import invalid
 
 _SUFFIX = "_kernel_time"
+# ONNX Runtime writes names as they are: quotes, backslashes and line ends in them make it no JSON.
+_NAME = re.compile(r'(?<="name" :").*?(?=","args" : \{["}])', re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -41,7 +44,7 @@ def provider_of_each_node(profile_path: str | os.PathLike[str]) -> list[NodeRun]
     path = Path(profile_path)
     text = path.read_text(encoding="utf-8", errors="replace")
     try:
-        events = json.loads(text)
+        events = json.loads(_NAME.sub(lambda found: json.dumps(found[0])[1:-1], text))
     except ValueError as error:
         raise invalid(f"{path} is no finished profile; was end_profiling called? ({error})") from error
     if not isinstance(events, list):

@@ -39,6 +39,22 @@ def test_one_row_per_node_and_run(build: Any, tmp_path: Path) -> None:
     assert all(0 <= row.duration_us < 10_000_000 for row in rows)
 
 
+@pytest.mark.parametrize("name", ["two\nlines", 'a "quoted" one', "back\\slash\\n", "\x1b[1m", "ü"])
+def test_names_may_hold_anything(build: Any, tmp_path: Path, name: str) -> None:
+    model = build.graph(
+        [onnx.helper.make_node("Exp", ["x"], ["y"], name=name)],
+        [build.info(("x", "FLOAT", [2]))],
+        [build.info(("y", "FLOAT", [2]))],
+    )
+    options = ort.SessionOptions()
+    options.enable_profiling = True
+    options.profile_file_prefix = str(tmp_path / "p")
+    with ort.InferenceSession(model, options) as session:
+        session.run(None, {"x": np.ones(2, np.float32)})
+        path = session.end_profiling()
+    assert [row.node for row in ort.provider_of_each_node(path)] == [name]
+
+
 def test_no_profile_without_profiling(session: ort.InferenceSession) -> None:
     assert session.end_profiling() == ""
 
