@@ -53,13 +53,15 @@ def verify(
         try:
             if to is None:
                 found = device.verify(path, keys, limit=limit)
+                manifest = _manifest(found, path)
             else:
                 path.open("rb").close()
                 with fresh_folder(to) as into:
                     found = device.verify(path, keys, limit=limit, into=into)
+                    # Whatever refuses it must do so before the folder takes its place.
+                    manifest = _manifest(found, path)
         except OSError as error:
             raise _input(f"{path} cannot be read: {error.strerror}", "check the path and its permissions") from error
-    manifest = _manifest(found, path)
     return Verified(
         model=manifest.model,
         version=manifest.version,

@@ -147,7 +147,11 @@ def test_what_must_not_be_installed_is_5_and_what_was_typed_wrongly_is_2(
 def test_a_signed_manifest_that_is_none_of_ours_is_5(run: Run, tmp_path: Path) -> None:
     (tmp_path / "other.payload").write_bytes(payloads.archive())
     (tmp_path / "k.pub").write_bytes(payloads.public_pem())
-    assert code(run, model_verify.verify, str(tmp_path / "other.payload"), key=str(tmp_path / "k.pub")) == Kind.GATE
+    before = {*tmp_path.iterdir()}
+    for flags in ({}, {"to": str(tmp_path / "to")}):
+        path, key = str(tmp_path / "other.payload"), str(tmp_path / "k.pub")
+        assert code(run, model_verify.verify, path, key=key, **flags) == Kind.GATE
+        assert {*tmp_path.iterdir()} == before
 
 
 def test_a_file_that_fails_half_way_is_not_there(tmp_path: Path) -> None:
