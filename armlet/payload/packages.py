@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from armlet_runtime.payload_folder import regular
+
 from armlet import nfpm
 from armlet.errors import ArmletError, Kind
 from armlet.events import Sink, silent
@@ -88,7 +90,8 @@ def _copyright(manifest: PayloadManifest, licence: Path | None) -> str:
     if licence is None:
         return head
     try:
-        return f"{head}\n{licence.read_text(encoding='utf-8')}"
+        with regular(licence) as stream:
+            return f"{head}\n{stream.read().decode('utf-8')}"
     except (OSError, ValueError) as error:
         what = f"the licence's text cannot be read: {error}"
         raise ArmletError(what, hint="give a text file in UTF-8", kind=Kind.INPUT, where=str(licence)) from error
