@@ -149,7 +149,7 @@ def test_a_package_that_fails_takes_away_what_is_new(
 
 @pytest.mark.parametrize("field", ["name", "version", "epoch", "description", "licence", "maintainer"])
 def test_no_text_writes_fields_of_its_own(field: str, tmp_path: Path) -> None:
-    usual = dict.fromkeys(("name", "version", "description", "licence", "maintainer"), "1")
+    usual: dict[str, Any] = dict.fromkeys(("name", "version", "description", "licence", "maintainer"), "1")
     for package in (
         Package(**{**usual, field: "1\nDepends: evil"}, created="2026-01-31T12:00:00Z", entries={}),
         Package(**usual, created="2026-01-31T12:00:00Z", entries={}, depends=("a\nDepends: evil",)),
