@@ -10,7 +10,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from armlet.errors import Kind
+from armlet_runtime.payload_manifest import LONGEST_LINE, is_line
+
+from armlet.errors import ArmletError, Kind
 from armlet.events import Sink, silent
 from armlet.files import whole_file
 from armlet.process import Command, HostRunner, Runner, checked
@@ -54,8 +56,9 @@ def write_package(
     target: Path, kind: PackageFormat, package: Package, *, runner: Runner | None = None, emit: Sink = silent
 ) -> None:
     """Raises:
-    ArmletError: (BUILD) nfpm failed; (HOST) the disk is full.
+    ArmletError: (INPUT) a text is no line; (BUILD) nfpm failed; (HOST) the disk is full.
     """
+    _demand_lines(package)
     with scratch("package") as folder:
         config, made = folder / "nfpm.json", folder / f"made.{kind}"
         # JSON is YAML.
@@ -70,6 +73,29 @@ def write_package(
         )
         with whole_file(target) as stream, made.open("rb") as content:
             shutil.copyfileobj(content, stream)
+
+
+def demand_line(what: str, text: str) -> None:
+    """Raises:
+    ArmletError: (INPUT) the text would write other fields into a package's control file, or none.
+    """
+    if not is_line(text):
+        hint = f"write it as one line of at most {LONGEST_LINE} characters, without control characters"
+        raise ArmletError(f"the {what} {text!a} is no line of text", hint=hint, kind=Kind.INPUT)
+
+
+def _demand_lines(package: Package) -> None:
+    """Of all that ends up in a control file, nfpm leaves line ends as they are."""
+    texts = {name: getattr(package, name) for name in ("name", "version", "description", "licence", "maintainer")}
+    for what, text in texts.items():
+        demand_line(what, text)
+    for what, listed in (
+        ("epoch", (package.epoch,) if package.epoch else ()),
+        ("dependency", (*package.depends, *package.recommends)),
+        ("path", package.entries),
+    ):
+        for text in listed:
+            demand_line(what, text)
 
 
 def _config(package: Package) -> dict[str, object]:

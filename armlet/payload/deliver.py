@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import shutil
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -41,17 +45,31 @@ class Packing:
         return digest.canonical_json(self.manifest.model_dump(mode="json", by_alias=True)) + b"\n"
 
     def files(self) -> dict[Format, Path]:
-        """Makes what is asked for, and says where it is.
+        """Makes what is asked for, all of it or nothing, and says where it is.
 
         Raises:
             ArmletError: as ``write_archive`` and ``write_package``; (INPUT) this generation is there with other
                 content.
         """
-        wanted, model = self.delivery.formats, self.manifest
+        self._demand_new(self.delivery.out / f"{self._stem}{device.SUFFIX}", skip=ustar.BLOCK)
+        self._demand_new(self.delivery.out / self._stem / MANIFEST)
+        if {*PACKAGES} & {*self.delivery.formats}:
+            packages.demand_possible(self.manifest, self.delivery.licence_file, self.delivery.maintainer)
+        with _new_or_none(self.delivery.out, self._targets()):
+            return self._made()
+
+    @property
+    def _stem(self) -> str:
+        model = self.manifest
+        return f"{model.model}-{model.version}-g{model.generation}"
+
+    def _targets(self) -> tuple[Path, ...]:
+        names = (f"{self._stem}{device.SUFFIX}", self._stem, *(_package_file(self.manifest, kind) for kind in PACKAGES))
+        return tuple(self.delivery.out / name for name in names)
+
+    def _made(self) -> dict[Format, Path]:
+        wanted, model, stem = self.delivery.formats, self.manifest, self._stem
         key = self.signer.public if self.signer else None
-        stem = f"{model.model}-{model.version}-g{model.generation}"
-        self._demand_new(self.delivery.out / f"{stem}{device.SUFFIX}", skip=ustar.BLOCK)
-        self._demand_new(self.delivery.out / stem / MANIFEST)
         archive = self._place("payload") / f"{stem}{device.SUFFIX}"
         signature = self.signer.sign(self.text) if self.signer else None
         write_archive(archive, self.text, signature, self.content, created=model.created, key=key, limit=self.limit)
@@ -101,6 +119,25 @@ class Packing:
             emit=self.emit,
         )
         return target
+
+
+@contextmanager
+def _new_or_none(folder: Path, targets: Sequence[Path]) -> Iterator[None]:
+    """Removes those of the targets that were not there before, and the folder, where the block fails: a signed archive
+    of a run that failed must not go anywhere."""
+    new = [path for path in targets if not os.path.lexists(path)]
+    is_new = not folder.exists()
+    try:
+        yield
+    except BaseException:
+        for path in new:
+            if path.is_dir() and not path.is_symlink():
+                shutil.rmtree(path, ignore_errors=True)
+            else:
+                path.unlink(missing_ok=True)
+        if is_new and folder.is_dir() and not any(folder.iterdir()):
+            folder.rmdir()
+        raise
 
 
 def _package_file(model: PayloadManifest, kind: PackageFormat) -> str:

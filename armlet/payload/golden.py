@@ -52,7 +52,7 @@ def vectors(
     """Per sample its inputs and what is wanted of them, in the model's order.
 
     Raises:
-        ArmletError: (INPUT) a tensor is of text, or an output is not a number.
+        ArmletError: (INPUT) a tensor is of text or empty, or an output is not a number.
     """
     entries, content = [], {}
     for number, (sample, results) in enumerate(zip(samples, wanted, strict=True)):
@@ -88,7 +88,7 @@ def choose(samples: Sequence[Sample], count: int) -> tuple[Sample, ...]:
 
 def demand_samples_fit(samples: Sequence[Sample], inputs: Sequence[Tensor]) -> None:
     """Raises:
-    ArmletError: (INPUT) a sample is not what the model takes, or holds what is no number.
+    ArmletError: (INPUT) a sample is not what the model takes, is empty, or holds what is no number.
     """
     numpy = library("numpy")
     takes = {
@@ -98,6 +98,7 @@ def demand_samples_fit(samples: Sequence[Sample], inputs: Sequence[Tensor]) -> N
     demand_fit(tuple(samples), takes)
     for sample in samples:
         for name, array in sample.inputs.items():
+            _demand_elements(array, f'"{name}" of the sample {sample.name}')
             if array.dtype.kind == "f" and not numpy.isfinite(array).all():
                 raise ArmletError(
                     f'its "{name}" holds NaN or infinity',
@@ -164,11 +165,18 @@ def _elements(array: Any, what: str) -> bytes:
     numpy = library("numpy")
     if array.dtype.kind not in "biuf":
         raise _no_text(what)
+    _demand_elements(array, what)
     if array.dtype.kind == "f" and not numpy.isfinite(array).all():
         hint = "leave such samples out of --samples, or mend the model"
         raise ArmletError(f"the {what} holds NaN or infinity", hint=hint, kind=Kind.INPUT)
     data: bytes = numpy.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<")).tobytes()
     return data
+
+
+def _demand_elements(array: Any, what: str) -> None:
+    if not array.size:
+        hint = "leave such samples out of --samples: comparing nothing finds no difference"
+        raise ArmletError(f"the {what} has no elements", hint=hint, kind=Kind.INPUT)
 
 
 def _no_text(what: str) -> ArmletError:

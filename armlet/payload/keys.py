@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from armlet_runtime.payload_folder import regular
 from armlet_runtime.signature import Key, public_key
 
 from armlet.errors import ArmletError, Kind, host_error
@@ -17,6 +18,9 @@ from armlet.onnx.libraries import library
 from armlet.spec.base import NAME
 
 PRIVATE, PUBLIC = ".key", ".pub"
+_LONGEST_NAME = 64
+_LARGEST_FILE = 1 << 16
+"""Bytes."""
 _ED25519 = "cryptography.hazmat.primitives.asymmetric.ed25519"
 _SERIALIZATION = "cryptography.hazmat.primitives.serialization"
 _NEW = "make one: ./inv key.new --name release"
@@ -49,7 +53,8 @@ def new_key(name: str, folder: Path, *, passphrase: str = "") -> NewKey:
         ArmletError: (INPUT) the name is none for a file, or one of the files is there already; (HOST) they cannot be
             written.
     """
-    if not re.match(NAME, name):
+    # With match alone, a line end behind the name would pass.
+    if not re.fullmatch(NAME, name) or len(name) > _LONGEST_NAME:
         raise ArmletError(f'"{name}" is no name for a key', hint="take small letters and digits", kind=Kind.INPUT)
     private, public = folder / f"{name}{PRIVATE}", folder / f"{name}{PUBLIC}"
     for path in (private, public):
@@ -63,7 +68,12 @@ def new_key(name: str, folder: Path, *, passphrase: str = "") -> NewKey:
     try:
         folder.mkdir(parents=True, exist_ok=True)
         _write_new(private, key.private_bytes(forms.Encoding.PEM, forms.PrivateFormat.PKCS8, hidden), 0o600)
-        _write_new(public, pem, 0o644)
+        try:
+            _write_new(public, pem, 0o644)
+        except BaseException:
+            # Half a pair would be in the way of the next try.
+            private.unlink()
+            raise
     except OSError as error:
         raise host_error(error, folder) from error
     return NewKey(private=private, public=public, fingerprint=public_key(name, pem).fingerprint)
@@ -76,8 +86,9 @@ def load_signer(path: Path, passphrase: Passphrase, emit: Sink = silent) -> Sign
         ArmletError: (INPUT) it is none, or the passphrase is wrong.
     """
     try:
-        pem = path.read_bytes()
-        shared = path.stat().st_mode & 0o077
+        with regular(path) as stream:
+            pem = stream.read(_LARGEST_FILE)
+            shared = os.fstat(stream.fileno()).st_mode & 0o077
     except OSError as error:
         raise _wrong(path, f"cannot be read: {error.strerror}", _NEW) from error
     if b"PUBLIC KEY" in pem:

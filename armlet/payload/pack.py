@@ -60,6 +60,9 @@ def pack(
             golden vectors, does not fit the runtime, or no device would take it; (HOST) the disk is full.
     """
     _demand_licence(wish.licence)
+    for path in filter(None, (model, wish.source)):
+        if path.exists() and not path.is_file():
+            raise ArmletError("is no file", hint="name a model's file", kind=Kind.INPUT, where=str(path))
     record = read_record(model) if model.is_file() else None
     needs = requires(model)
     samples = load_samples(wish.samples)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from armlet_runtime.payload_folder import regular
+
 from armlet import nfpm
 from armlet.errors import ArmletError, Kind
 from armlet.events import Sink, silent
-from armlet.nfpm import MAINTAINER, Entry, Package, PackageFormat
+from armlet.nfpm import MAINTAINER, Entry, Package, PackageFormat, demand_line
 from armlet.process import Runner
 from armlet.scratch import scratch
 from armlet.spec.payload import PayloadManifest
@@ -37,6 +39,15 @@ def package_version(manifest: PayloadManifest) -> str:
 def place(manifest: PayloadManifest) -> str:
     """The folder on the device that a package puts the payload into."""
     return f"{_MODELS}/{manifest.model}/{manifest.version}"
+
+
+def demand_possible(manifest: PayloadManifest, licence: Path | None, maintainer: str) -> None:
+    """Raises:
+    ArmletError: (INPUT) as ``write_package``, before anything is written.
+    """
+    package_version(manifest)
+    _copyright(manifest, licence)
+    demand_line("maintainer", maintainer)
 
 
 def write_package(
@@ -88,7 +99,8 @@ def _copyright(manifest: PayloadManifest, licence: Path | None) -> str:
     if licence is None:
         return head
     try:
-        return f"{head}\n{licence.read_text(encoding='utf-8')}"
+        with regular(licence) as stream:
+            return f"{head}\n{stream.read().decode('utf-8')}"
     except (OSError, ValueError) as error:
         what = f"the licence's text cannot be read: {error}"
         raise ArmletError(what, hint="give a text file in UTF-8", kind=Kind.INPUT, where=str(licence)) from error

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import dataclass
 from pathlib import Path
 
 from armlet_runtime import payload as device
+from armlet_runtime.payload_folder import regular
 from armlet_runtime.signature import trusted_keys
 from pydantic import ValidationError
 
@@ -43,7 +45,7 @@ def verify(
     if (key is None) != unsigned:
         hint = "--key release.pub, or a folder of such files; --unsigned leaves that check out"
         raise _input("it must be said whose signature counts, or that none does", hint)
-    if to is not None and (to.exists() or path.is_dir()):
+    if to is not None and (os.path.lexists(to) or path.is_dir()):
         raise _input(f"{to} is there already, or {path} is unpacked", "name a new folder for a *.payload file")
     keys = None
     if key is not None:
@@ -53,13 +55,15 @@ def verify(
         try:
             if to is None:
                 found = device.verify(path, keys, limit=limit)
+                manifest = _manifest(found, path)
             else:
-                path.open("rb").close()
+                regular(path).close()
                 with fresh_folder(to) as into:
                     found = device.verify(path, keys, limit=limit, into=into)
+                    # Whatever refuses it must do so before the folder takes its place.
+                    manifest = _manifest(found, path)
         except OSError as error:
             raise _input(f"{path} cannot be read: {error.strerror}", "check the path and its permissions") from error
-    manifest = _manifest(found, path)
     return Verified(
         model=manifest.model,
         version=manifest.version,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -110,7 +111,7 @@ def pack(
         samples=Path(samples),
         source=_path(source),
         providers=_some_of("--providers", providers, get_args(Provider)),
-        threads=cli.number("--threads", threads),
+        threads=_threads(threads),
         budget=_budget(budget),
         atol=_tolerance("--atol", atol),
         rtol=_tolerance("--rtol", rtol),
@@ -186,6 +187,15 @@ def _tolerance(flag: str, text: str) -> float | None:
     return value
 
 
+def _threads(text: str) -> int | None:
+    from armlet_runtime.payload_manifest import MOST_THREADS
+
+    count = cli.number("--threads", text)
+    if count is not None and count > MOST_THREADS:
+        raise _input(f"--threads: {count} is too many", f"a device takes up to {MOST_THREADS}")
+    return count
+
+
 def _budget(text: str) -> Budget | None:
     from pydantic import ValidationError
 
@@ -194,10 +204,13 @@ def _budget(text: str) -> Budget | None:
     if not text:
         return None
     try:
-        pairs = dict(part.split("=") for part in text.split())
-        return Budget.model_validate({name: float(value) for name, value in pairs.items()})
+        pairs = [part.split("=") for part in text.split()]
+        values = {name: float(value) for name, value in pairs}
+        if len(values) != len(pairs) or not all(map(math.isfinite, values.values())):
+            raise ValueError(text)
+        return Budget.model_validate(values)
     except (ValueError, ValidationError) as error:
-        hint = f'write --budget "p95_ms=50 rss_mb=64"; known: {", ".join(Budget.model_fields)}'
+        hint = f'write --budget "p95_ms=50 rss_mb=64"; each once; known: {", ".join(Budget.model_fields)}'
         raise _input(f'--budget: "{text}" is none', hint) from error
 
 

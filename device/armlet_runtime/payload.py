@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, Iterator, NamedTuple, Sequence
 
 from armlet_runtime import ustar
-from armlet_runtime.payload_folder import demand_no_more, opened, read_to_the_end, written
+from armlet_runtime.payload_folder import demand_no_more, opened, read_to_the_end, regular, written
 from armlet_runtime.payload_manifest import LARGEST_MANIFEST, MANIFEST, SIGNATURE, Entry, Manifest, read_manifest
 from armlet_runtime.refusal import DAMAGED, FORM, LIMIT, PayloadError
 from armlet_runtime.refusal import SIGNATURE as BY_NOBODY
@@ -55,7 +55,7 @@ def verify(
         ValueError: a folder, and ``into``: it is unpacked already.
     """
     if not path.is_dir():
-        with path.open("rb") as stream:
+        with regular(path) as stream:
             return verify_archive(stream, keys, limit=limit, into=into, verifier=verifier)
     if into is not None:
         raise ValueError(f"{path} is unpacked already")

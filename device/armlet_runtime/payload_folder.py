@@ -18,6 +18,19 @@ Write = Callable[[str, Iterator[bytes]], None]
 """Takes a path below the folder, and the pieces of its content."""
 
 
+def regular(path: Path) -> BinaryIO:
+    """Opens a file, also through a link; a pipe, which somebody else would have to write to, is not waited for.
+
+    Raises:
+        OSError: it cannot be opened, or is no file.
+    """
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    if stat.S_ISREG(os.fstat(descriptor).st_mode):
+        return os.fdopen(descriptor, "rb")
+    os.close(descriptor)
+    raise OSError(errno.EINVAL, "it is no file", str(path))
+
+
 @contextmanager
 def opened(folder: Path, path: str) -> Iterator[BinaryIO]:
     """A file of a payload, unbuffered.

@@ -13,6 +13,7 @@ import re
 from pathlib import Path
 from typing import NamedTuple, Protocol, Sequence
 
+from armlet_runtime.payload_folder import regular
 from armlet_runtime.refusal import KEY, LIBRARY, SIGNATURE, PayloadError
 
 SIGNATURE_SIZE = 64
@@ -81,7 +82,7 @@ def trusted_keys(place: Path) -> tuple[Key, ...]:
 
 
 def _read(file: Path) -> bytes:
-    with file.open("rb") as stream:
+    with regular(file) as stream:
         return stream.read(_LARGEST_KEY_FILE)
 
 

@@ -46,6 +46,8 @@ def write(
         "model": model,
         "version": version,
         "generation": generation,
+        "description": f"The model {model}",
+        "licence": "MIT",
         "files": [
             {"path": path, "size": len(content), "sha256": hashlib.sha256(content).hexdigest()}
             for path, content in files.items()

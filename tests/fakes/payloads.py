@@ -23,6 +23,17 @@ FILES: Mapping[str, bytes] = {
     "golden/0/input-0.bin": b"\x01\x02\x03\x04" * 128,
     "golden/0/output-0.bin": b"",
 }
+FIELDS: Mapping[str, Any] = {
+    "schema": 1,
+    "created": CREATED,
+    "model": "dense",
+    "version": "1.0",
+    "generation": 1,
+    "description": "Two numbers of four",
+    "licence": "MIT",
+    "format": "ort",
+    "golden": [],
+}
 
 Member = tuple[tarfile.TarInfo, bytes]
 
@@ -36,7 +47,7 @@ def manifest(content: Mapping[str, bytes] = FILES, **other: Any) -> bytes:
     listed = [
         {"path": path, "size": len(data), "sha256": hashlib.sha256(data).hexdigest()} for path, data in content.items()
     ]
-    return json.dumps({"schema": 1, "created": CREATED, "files": listed, **other}, sort_keys=True).encode()
+    return json.dumps({**FIELDS, "files": listed, **other}, sort_keys=True).encode()
 
 
 def member(name: str, data: bytes, **fields: Any) -> Member:

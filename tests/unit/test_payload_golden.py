@@ -45,7 +45,8 @@ def test_elements_are_stored_little_endian_without_a_header() -> None:
 
 
 @pytest.mark.parametrize(
-    "bad", [numpy.array([[numpy.nan, 1]]), numpy.array([[numpy.inf, 1]]), numpy.array([["a", "b"]])]
+    "bad",
+    [numpy.array([[numpy.nan, 1]]), numpy.array([[numpy.inf, 1]]), numpy.array([["a", "b"]]), numpy.zeros((0, 2))],
 )
 def test_outputs_that_are_no_numbers(bad: numpy.ndarray) -> None:
     with pytest.raises(ArmletError) as caught:
@@ -60,6 +61,7 @@ def test_samples_are_what_the_model_takes() -> None:
         sample(1, 2, 3, numpy.nan),
         Sample(name="s", inputs={"z": numpy.zeros((1, 4), numpy.float32)}),
         Sample(name="s", inputs={"x": numpy.zeros((1, 4), numpy.float64)}),
+        Sample(name="s", inputs={"x": numpy.zeros((0, 4), numpy.float32)}),
     ]
     for one in wrong:
         with pytest.raises(ArmletError):

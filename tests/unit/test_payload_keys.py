@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import stat
 from pathlib import Path
 
@@ -44,7 +45,24 @@ def test_nothing_is_overwritten(there: str, tmp_path: Path) -> None:
     assert {path.name: path.read_text() for path in tmp_path.iterdir()} == {there: "precious"}
 
 
-@pytest.mark.parametrize("name", ["", "../x", "a/b", "Release", "a b"])
+def test_a_pair_is_there_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[int] = []
+
+    def full(descriptor: int) -> None:
+        calls.append(descriptor)
+        if len(calls) == 2:
+            raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(ArmletError) as caught:
+        new_key("release", tmp_path)
+    assert caught.value.kind is Kind.HOST
+    assert [*tmp_path.iterdir()] == []
+    monkeypatch.undo()
+    new_key("release", tmp_path)
+
+
+@pytest.mark.parametrize("name", ["", "../x", "a/b", "Release", "a b", "a\n", "a\nb", "a" * 65])
 def test_names_that_are_none(name: str, tmp_path: Path) -> None:
     with pytest.raises(ArmletError):
         new_key(name, tmp_path)
@@ -87,7 +105,8 @@ def test_what_is_no_private_key(tmp_path: Path) -> None:
     }
     for name, content in wrong.items():
         (tmp_path / name).write_bytes(content)
-    for name in (*wrong, "missing.key"):
+    os.mkfifo(tmp_path / "pipe.key")
+    for name in (*wrong, "missing.key", "pipe.key"):
         with pytest.raises(ArmletError) as caught:
             load_signer(tmp_path / name, never)
         assert (caught.value.kind, caught.value.where) == (Kind.INPUT, str(tmp_path / name))

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
+from typing import Any
 
 import pytest
 from armlet_runtime import payload as device
 
+from armlet import nfpm
 from armlet.errors import ArmletError, Kind
-from armlet.nfpm import PackageFormat
+from armlet.nfpm import Package, PackageFormat
 from armlet.payload.keys import Signer, load_signer, new_key
 from armlet.payload.pack import pack
 from armlet.payload.packages import package_name, package_version
@@ -25,7 +28,7 @@ def signer(tmp_path_factory: pytest.TempPathFactory) -> Signer:
     return load_signer(new_key("release", tmp_path_factory.mktemp("keys")).private, lambda: "")
 
 
-def packed(folder: Path, signer: Signer) -> Made:
+def packed(folder: Path, signer: Signer, *, generation: int = 7, **other: Any) -> Made:
     model = models.dense(folder / "dense.onnx")
     models.record(model)
     licence = folder / "LICENCE"
@@ -33,13 +36,13 @@ def packed(folder: Path, signer: Signer) -> Made:
     wish = Wish(
         name="dense_net",
         version="1.2.0~rc1",
-        generation=7,
+        generation=generation,
         description="Costs $5: ${HOME}, $PATH and 'quotes'",
         licence="MIT",
         samples=models.samples(folder / "samples"),
     )
     delivery = Delivery(out=folder / "out", formats=FORMATS, licence_file=licence, maintainer="Zoë <zoe@invalid>")
-    return pack(model, wish, signer=signer, delivery=delivery)
+    return pack(model, wish, signer=signer, delivery=dataclasses.replace(delivery, **other))
 
 
 @pytest.fixture(scope="module")
@@ -103,3 +106,55 @@ def test_a_generation_that_no_package_can_have(made: Made) -> None:
         package_version(made.manifest.model_copy(update={"generation": 2**31}))
     assert caught.value.kind is Kind.INPUT
     assert package_name("a_b.c") == "armlet-model-a-b.c"
+
+
+WRONG: dict[str, dict[str, Any]] = {
+    "a generation that is too large": {"generation": 2**31},
+    "a licence that is not there": {"licence_file": Path("nowhere")},
+    **{
+        f"maintainer {text!a}": {"maintainer": text}
+        for text in ("A <a@b>\nDepends: evil", "A\rDepends: evil", "A\n", "A\x1b[2J", "A\u2028B", "")
+    },
+}
+
+
+@pytest.mark.parametrize("wrong", WRONG.values(), ids=WRONG)
+def test_what_no_package_can_be_made_of_leaves_nothing(wrong: dict[str, Any], signer: Signer, tmp_path: Path) -> None:
+    with pytest.raises(ArmletError) as caught:
+        packed(tmp_path, signer, **wrong)
+    assert caught.value.kind is Kind.INPUT
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("there", [False, True])
+def test_a_package_that_fails_takes_away_what_is_new(
+    there: bool, signer: Signer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if there:
+        packed(tmp_path, signer, formats=("payload",))
+    before = {path: path.read_bytes() for path in tmp_path.glob("out/*")}
+    assert bool(before) is there
+
+    def failing(target: Path, kind: str, *_: Any, **__: Any) -> None:
+        if kind == "ipk":
+            raise ArmletError("the disk is full", hint="free some", kind=Kind.HOST)
+        target.write_bytes(b"")
+
+    monkeypatch.setattr(nfpm, "write_package", failing)
+    with pytest.raises(ArmletError, match="full"):
+        packed(tmp_path, signer)
+    assert {path: path.read_bytes() for path in tmp_path.glob("out/*")} == before
+    assert (tmp_path / "out").exists() is there
+
+
+@pytest.mark.parametrize("field", ["name", "version", "epoch", "description", "licence", "maintainer"])
+def test_no_text_writes_fields_of_its_own(field: str, tmp_path: Path) -> None:
+    usual: dict[str, Any] = dict.fromkeys(("name", "version", "description", "licence", "maintainer"), "1")
+    for package in (
+        Package(**{**usual, field: "1\nDepends: evil"}, created="2026-01-31T12:00:00Z", entries={}),
+        Package(**usual, created="2026-01-31T12:00:00Z", entries={}, depends=("a\nDepends: evil",)),
+    ):
+        with pytest.raises(ArmletError) as caught:
+            nfpm.write_package(tmp_path / "a.deb", "deb", package)
+        assert caught.value.kind is Kind.INPUT
+    assert [*tmp_path.iterdir()] == []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -91,7 +92,12 @@ WRONG: dict[str, dict[str, Any]] = {
     "budget of nothing": {"budget": "p95_ms=0"},
     "atol": {"atol": "-1"},
     "rtol": {"rtol": "nan"},
+    "budget without an end": {"budget": "p95_ms=inf"},
+    "budget that is larger than numbers": {"budget": "rss_mb=1e400"},
+    "budget of no number": {"budget": "p95_ms=nan"},
+    "budget twice": {"budget": "p95_ms=5 p95_ms=6"},
     "threads": {"threads": "0"},
+    "too many threads": {"threads": "1025"},
     "limit": {"limit_mib": "lots"},
     "golden": {"golden": "0"},
     "a SKU that is not built": {"sku": "no-such-sku"},
@@ -147,7 +153,31 @@ def test_what_must_not_be_installed_is_5_and_what_was_typed_wrongly_is_2(
 def test_a_signed_manifest_that_is_none_of_ours_is_5(run: Run, tmp_path: Path) -> None:
     (tmp_path / "other.payload").write_bytes(payloads.archive())
     (tmp_path / "k.pub").write_bytes(payloads.public_pem())
-    assert code(run, model_verify.verify, str(tmp_path / "other.payload"), key=str(tmp_path / "k.pub")) == Kind.GATE
+    before = {*tmp_path.iterdir()}
+    for flags in ({}, {"to": str(tmp_path / "to")}):
+        path, key = str(tmp_path / "other.payload"), str(tmp_path / "k.pub")
+        assert code(run, model_verify.verify, path, key=key, **flags) == Kind.GATE
+        assert {*tmp_path.iterdir()} == before
+
+
+def test_pipes_are_not_waited_for(run: Run, flags: dict[str, str], tmp_path: Path) -> None:
+    path = run(model_pack.pack, **flags)["files"]["payload"]
+    pipe, keys = tmp_path / "pipe", tmp_path / "keys"
+    os.mkfifo(pipe)
+    for to in ({}, {"to": str(tmp_path / "to")}):
+        assert code(run, model_verify.verify, str(pipe), key=str(keys), **to) == Kind.INPUT
+    assert not (tmp_path / "to").exists()
+    for flag in ("key", "model", "source"):
+        assert code(run, model_pack.pack, **{**flags, flag: str(pipe)}) == Kind.INPUT
+    pipe.rename(keys / "other.pub")
+    assert code(run, model_verify.verify, path, key=str(keys)) == Kind.INPUT
+
+
+def test_a_link_to_nowhere_is_in_the_way(run: Run, flags: dict[str, str], tmp_path: Path) -> None:
+    path = run(model_pack.pack, **flags)["files"]["payload"]
+    (tmp_path / "to").symlink_to("nowhere")
+    assert code(run, model_verify.verify, path, key=str(tmp_path / "keys"), to=str(tmp_path / "to")) == Kind.INPUT
+    assert (tmp_path / "to").is_symlink()
 
 
 def test_a_file_that_fails_half_way_is_not_there(tmp_path: Path) -> None:
