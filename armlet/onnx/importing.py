@@ -20,7 +20,7 @@ from armlet.onnx.normalise import Wish
 from armlet.onnx.onnx_runs import runs_of
 from armlet.onnx.parity import Session, Worst, demand_close, worst_of
 from armlet.onnx.reading import opsets_of, read
-from armlet.onnx.record import now
+from armlet.onnx.record import demand_replaceable, now
 from armlet.onnx.sample_files import load_samples
 from armlet.onnx.saving import MEGABYTE, save, split
 from armlet.onnx.tidying import check, fix_batch, has_free_batch, lower_ir, rename_outputs, tidy, to_opset
@@ -117,7 +117,7 @@ def import_model(
             preprocessing=preprocessing,
             warnings=tuple(warnings),
         )
-        written = save(out, data, beside, record)
+        written = save(out, data, beside, record, source=source.path if source.kind == "onnx" else None)
     return Imported(
         path=out,
         record_path=written,
@@ -154,6 +154,7 @@ def _demand_place(source: Source, out: Path) -> None:
             where=str(out),
         )
     demand_writable(out)
+    demand_replaceable(out)
 
 
 def _obtained(
