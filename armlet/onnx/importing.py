@@ -146,6 +146,7 @@ def _demand_place(source: Source, out: Path) -> None:
         raise ArmletError(
             "an ONNX model is named *.onnx", hint=f"write {out.name}.onnx", kind=Kind.INPUT, where=str(out)
         )
+    demand_writable(out)
     if source.kind == "onnx" and out.exists() and out.samefile(source.path):
         raise ArmletError(
             "is the source itself, and would be overwritten",
@@ -153,7 +154,6 @@ def _demand_place(source: Source, out: Path) -> None:
             kind=Kind.INPUT,
             where=str(out),
         )
-    demand_writable(out)
     demand_replaceable(out)
 
 

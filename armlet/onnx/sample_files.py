@@ -37,7 +37,7 @@ def samples_of(place: Path, model: Path, shapes: Shapes) -> tuple[Sample, ...]:
         ArmletError: as :func:`load_samples` and :func:`demand_fit`, or the model cannot be read.
     """
     samples, source = load_samples(place), read(model, shapes=shapes)
-    types = input_types(source)
+    types = input_types(source, model)
     demand_fit(samples, {name: (types[name], shape) for name, shape in input_shapes(source).items()})
     return samples
 
