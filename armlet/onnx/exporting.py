@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import zipfile
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -18,6 +19,8 @@ from armlet.process import Command, Runner
 from armlet.scratch import demand_room
 
 SEED = 20250101
+_LONGEST = 200
+"""Bytes of a model's name: what a record can name, and file systems still have room for what is named after it."""
 _PROGRAM = Path(__file__).parent / "exporters" / "export.py"
 
 
@@ -95,10 +98,24 @@ def export(
     if not reply.is_file():
         demand_room(folder, done.output)
         raise _ended(source, framework, python, done.code, done.tail)
-    told = json.loads(reply.read_text())
-    if "error" in told:
-        demand_room(folder, told["error"]["trace"])
-        raise _failed(source, told["error"], logs)
+    try:
+        told = json.loads(reply.read_bytes())
+        if "error" not in told:
+            return _understood(folder, told)
+        failed = _failed(source, told["error"], logs)
+    # What is no JSON, or other JSON than the program writes, or of other arrays.
+    except (ValueError, LookupError, TypeError, AttributeError, zipfile.BadZipFile, FileNotFoundError) as error:
+        raise ArmletError(
+            f"the exporter's answer makes no sense: {type(error).__name__}",
+            hint="does the model's own code write into the exporter's folder, or end its process? try again",
+            kind=Kind.HOST,
+            where=source.text,
+        ) from error
+    demand_room(folder, told["error"]["trace"])
+    raise failed
+
+
+def _understood(folder: Path, told: Mapping[str, Any]) -> Exported:
     return Exported(
         model=folder / "model.onnx",
         outputs=tuple(told["outputs"]) if told["outputs"] else None,
@@ -141,8 +158,15 @@ def demand_writable(out: Path) -> None:
     """Does nothing where a file can be written beside ``out``: better known before minutes of work than after.
 
     Raises:
-        ArmletError: (HOST) it cannot.
+        ArmletError: (HOST) it cannot; (INPUT) its name leaves no room for the names of what comes with it.
     """
+    if len(out.name.encode()) > _LONGEST:
+        raise ArmletError(
+            f"has a name of {len(out.name.encode())} bytes, and {_LONGEST} leave room for what lies beside it",
+            hint="give a shorter name: --out",
+            kind=Kind.INPUT,
+            where=str(out),
+        )
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
         probe = out.parent / f".{out.name}.probe"

@@ -18,9 +18,9 @@ from armlet.onnx.libraries import library
 from armlet.onnx.model_sources import FRAMEWORKS, Input, Source
 from armlet.onnx.normalise import Wish
 from armlet.onnx.onnx_runs import runs_of
-from armlet.onnx.parity import Session, Worst, demand_close, worst_of
+from armlet.onnx.parity import Session, Worst, demand_close, unknowns, worst_of
 from armlet.onnx.reading import opsets_of, read
-from armlet.onnx.record import now
+from armlet.onnx.record import demand_replaceable, now
 from armlet.onnx.sample_files import load_samples
 from armlet.onnx.saving import MEGABYTE, save, split
 from armlet.onnx.tidying import check, fix_batch, has_free_batch, lower_ir, rename_outputs, tidy, to_opset
@@ -86,7 +86,7 @@ def import_model(
             rename_outputs(model, exported.outputs)
         notes += _opset_note(model, options.opset or OPSET) if source.kind != "onnx" else []
         inferred = check(model, where)
-        parity, fixed = _parity(model, exported, options.tolerance, where)
+        parity, fixed, unknown = _parity(model, exported, options.tolerance, where)
         emit(Note(text=f"parity: the worst of {parity.samples} samples differs by {parity.worst:.3g}"))
         notes += fixed
         preprocessing = Preprocessing()
@@ -94,7 +94,7 @@ def import_model(
             model, baked = demand_same(model, options.normalise, exported.runs, options.tolerance, where)
             inferred = check(model, where)
             preprocessing = Preprocessing(inside=(baked,))
-        warnings = [*warnings_of(model, inferred)]
+        warnings = [*unknown, *warnings_of(model, inferred)]
         if runtime:
             trial = folder / "trial.onnx"
             trial.write_bytes(model.SerializeToString())
@@ -117,7 +117,7 @@ def import_model(
             preprocessing=preprocessing,
             warnings=tuple(warnings),
         )
-        written = save(out, data, beside, record)
+        written = save(out, data, beside, record, source=source.path if source.kind == "onnx" else None)
     return Imported(
         path=out,
         record_path=written,
@@ -146,6 +146,7 @@ def _demand_place(source: Source, out: Path) -> None:
         raise ArmletError(
             "an ONNX model is named *.onnx", hint=f"write {out.name}.onnx", kind=Kind.INPUT, where=str(out)
         )
+    demand_writable(out)
     if source.kind == "onnx" and out.exists() and out.samefile(source.path):
         raise ArmletError(
             "is the source itself, and would be overwritten",
@@ -153,7 +154,7 @@ def _demand_place(source: Source, out: Path) -> None:
             kind=Kind.INPUT,
             where=str(out),
         )
-    demand_writable(out)
+    demand_replaceable(out)
 
 
 def _obtained(
@@ -197,8 +198,8 @@ def _opset_note(model: Any, asked: int) -> list[str]:
     return [f"the exporter wrote opset {opset}: {why}"]
 
 
-def _parity(model: Any, exported: Exported, tolerance: float, where: Path) -> tuple[Parity, list[str]]:
-    """How close it is, and what had to be given up: a batch that only looked free."""
+def _parity(model: Any, exported: Exported, tolerance: float, where: Path) -> tuple[Parity, list[str], list[str]]:
+    """How close it is, what had to be given up (a batch that only looked free), and what to warn of."""
     session = Session(model, where)
     size = _batch(exported.runs[0])
     usual = [run for run in exported.runs if _batch(run) == size]
@@ -206,20 +207,24 @@ def _parity(model: Any, exported: Exported, tolerance: float, where: Path) -> tu
     found = [_compared(session, run, where) for run in usual]
     parity = demand_close(found, tolerance, where, of=_NAME)
     if not has_free_batch(model):
-        return parity, []
+        return parity, [], unknowns(found)
     reason = "it runs on no other"
     try:
         found += [_compared(session, run, where) for run in others]
         parity = demand_close(found, tolerance, where, of=_NAME)
         if others:
-            return parity, []
+            return parity, [], unknowns(found)
     except ArmletError as error:
         if any(not run.name.startswith("random numbers") for run in others):
             raise
         reason = error.what
     fix_batch(model, size)
     check(model, where)
-    return parity, [f"only a batch of {size} comes out right ({reason}), so it was written down as a number"]
+    return (
+        parity,
+        [f"only a batch of {size} comes out right ({reason}), so it was written down as a number"],
+        unknowns(found),
+    )
 
 
 _NAME = "what ONNX Runtime makes of the model"

@@ -28,6 +28,9 @@ DTYPES: dict[str, ElementType] = {
 _KEYS = ("mean", "std", "layout", "input", "resize", "channels", "scale", "tensor", "model")
 _EXAMPLE = '--normalise "mean=0.485,0.456,0.406 std=0.229,0.224,0.225 layout=nhwc input=uint8"'
 _BYTE = 1 / 255
+_LARGEST = (2 - 2**-23) * 2.0**127
+_SMALLEST = 2.0**-126
+"""Of float32, with all its digits."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,8 +73,10 @@ def wish_of(text: str) -> Wish:
         raise _input(f"std={given['std']}: has a number that is not above 0", "give the training's own numbers")
     # Bytes come as 0 to 1 to nearly every training.
     (scale,) = _numbers(given, "scale", (_BYTE if dtype == "uint8" else 1.0,), count=1)
+    mean = _numbers(given, "mean", (0.0,))
+    _demand_computable(mean, std, scale)
     return Wish(
-        mean=_numbers(given, "mean", (0.0,)),
+        mean=mean,
         std=std,
         scale=scale,
         layout=_chosen(given, "layout", get_args(Layout), "nchw"),
@@ -102,6 +107,24 @@ def _numbers(
     if not all(map(math.isfinite, found)) or count not in (None, len(found)):
         raise _input(f'{key}: "{given[key]}" is not {count or "a list of"} plain numbers', f"for example {_EXAMPLE}")
     return found
+
+
+def _demand_computable(mean: tuple[float, ...], std: tuple[float, ...], scale: float) -> None:
+    """In float32, and so in the graph: what overflows there is infinite, and what vanishes is 0."""
+    far = ("is too large for float32", "give the training's own numbers")
+    near = ("is 0 for float32: every frame would be the same", "give the training's own numbers")
+    for key, values in (("mean", mean), ("std", std), ("scale", (scale,))):
+        if wrong := next((value for value in values if abs(value) > _LARGEST), None):
+            raise _input(f"{key}: {wrong:g} {far[0]}", far[1])
+    for key, values in (("std", std), ("scale", (scale,))):
+        if (wrong := next((value for value in values if abs(value) < _SMALLEST), None)) is not None:
+            raise _input(f"{key}: {wrong:g} {near[0]}", near[1])
+    for shift in mean:
+        for width in std:
+            if max(abs(shift), abs(scale)) / width > _LARGEST:
+                raise _input(f"({scale:g} - {shift:g}) / {width:g} {far[0]}", far[1])
+            if abs(scale) / width < _SMALLEST:
+                raise _input(f"{scale:g} / {width:g} {near[0]}", near[1])
 
 
 def _number(text: str) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any
 from armlet.errors import ArmletError, Kind
 from armlet.onnx.exporting import SEED, Run
 from armlet.onnx.libraries import library
+from armlet.onnx.model_files import LARGEST
 from armlet.onnx.model_sources import Input
 from armlet.onnx.parity import Session
 from armlet.onnx.reading import input_shapes, input_types, with_one
@@ -29,7 +31,7 @@ def runs_of(model: Any, path: Path, inputs: Sequence[Input], samples: Path | Non
             large it is.
     """
     session = Session(model, path, as_written=True)
-    types = input_types(model)
+    types = input_types(model, path)
     given = {entry.name: entry.shape for entry in inputs}
     if unknown := sorted(given.keys() - types.keys()):
         raise _input(path, f'has no input "{unknown[0]}"', f"its inputs: {', '.join(types)}")
@@ -87,9 +89,21 @@ def _random(
 
 
 def _array(generator: Any, shape: tuple[int, ...], dtype: Any, name: str, path: Path) -> Any:
-    if dtype.kind in "OU":
-        return library("numpy").asarray(_WORDS)[generator.integers(0, len(_WORDS), shape)]
-    return random_numbers(generator, shape, dtype, name, path)
+    asked = math.prod(shape) * dtype.itemsize
+    if asked > LARGEST:
+        raise _too_large(path, name, shape, asked)
+    try:
+        if dtype.kind in "OU":
+            return library("numpy").asarray(_WORDS)[generator.integers(0, len(_WORDS), shape)]
+        return random_numbers(generator, shape, dtype, name, path)
+    except MemoryError as error:
+        raise _too_large(path, name, shape, asked) from error
+
+
+def _too_large(path: Path, name: str, shape: tuple[int, ...], asked: int) -> ArmletError:
+    shown = "x".join(map(str, shape))
+    what = f'its input "{name}" of {shown} asks for {asked} bytes, which is more than can be tried'
+    return _input(path, what, f"give smaller sizes, where they are free: --input {name}=<sizes>")
 
 
 def _input(path: Path, what: str, hint: str) -> ArmletError:

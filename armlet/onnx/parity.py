@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +26,8 @@ class Worst:
     index: tuple[int, ...]
     wanted: float
     got: float
+    unknown: str = ""
+    """An output that has NaN among its numbers here and there; it has others beside them."""
 
 
 class Session:
@@ -87,13 +89,15 @@ def worst_of(run: Run, got: Sequence[Any], names: Sequence[str], where: Path) ->
     """The element that differs most.
 
     Raises:
-        ArmletError: (INPUT) there are other outputs than wanted, or of other shapes.
+        ArmletError: (INPUT) there are other outputs than wanted, or of other shapes, or an output has nothing but NaN
+            and infinities, which compare with nothing.
     """
     if len(got) < len(run.outputs):
         what = f"gives {len(got)} outputs in ONNX, and {len(run.outputs)} where it comes from"
         raise _apart(what, where)
     found = [_worst(name, run, wanted, one, where) for name, wanted, one in zip(names, run.outputs, got, strict=False)]
-    return max(found, key=lambda one: one.difference)
+    unknown = next((one.unknown for one in found if one.unknown), "")
+    return replace(max(found, key=lambda one: one.difference), unknown=unknown)
 
 
 def _worst(name: str, run: Run, wanted: Any, got: Any, where: Path) -> Worst:
@@ -104,6 +108,7 @@ def _worst(name: str, run: Run, wanted: Any, got: Any, where: Path) -> Worst:
             shown = " and ".join("x".join(map(str, one.shape)) or "one number" for one in (got, wanted))
             raise _apart(f'its output "{name}" has the shapes {shown} in ONNX and where it comes from', where)
         wanted = wanted.reshape(got.shape)
+    unknown = _demand_numbers(name, run, wanted, got, where)
     off = apart(got, wanted)
     if got.dtype.kind in "OU" or wanted.dtype.kind in "OU":
         wanted, got = numpy.zeros(off.shape), off
@@ -117,7 +122,33 @@ def _worst(name: str, run: Run, wanted: Any, got: Any, where: Path) -> Worst:
         index=tuple(int(number) for number in place),
         wanted=float(wanted[place]),
         got=float(got[place]),
+        unknown=name if unknown else "",
     )
+
+
+def _demand_numbers(name: str, run: Run, wanted: Any, got: Any, where: Path) -> bool:
+    """Whether some numbers are NaN; refuses what has no finite one at either place."""
+    numpy = library("numpy")
+    kinds = (wanted.dtype.kind, got.dtype.kind)
+    if not wanted.size or kinds != ("f", "f"):
+        return False
+    for array in (wanted, got):
+        if not numpy.isfinite(array).any():
+            nan = bool(numpy.isnan(array).any())
+            raise ArmletError(
+                f'its output "{name}" gives nothing but {"NaN" if nan else "infinity"} on {run.name}',
+                hint="nothing can be compared: look for a division by 0, a logarithm or numbers too large; or give "
+                "samples of yours: --samples",
+                kind=Kind.INPUT,
+                where=str(where),
+            )
+    return bool(numpy.isnan(wanted).any())
+
+
+def unknowns(worst: Sequence[Worst]) -> list[str]:
+    """A warning for each output with NaN among its numbers, where those agree."""
+    first = {one.unknown: one.sample for one in reversed(worst) if one.unknown}
+    return [f'its output "{name}" has NaN among its numbers on {sample}' for name, sample in first.items()]
 
 
 def demand_close(worst: Sequence[Worst], tolerance: float, where: Path, *, of: str) -> Parity:

@@ -60,11 +60,27 @@ def input_shapes(model: Any) -> dict[str, tuple[int | None, ...]]:
     }
 
 
-def input_types(model: Any) -> dict[str, Any]:
-    """NumPy's types of the inputs that a caller must feed, in the model's order."""
+def input_types(model: Any, where: Path | None = None) -> dict[str, Any]:
+    """NumPy's types of the inputs that a caller must feed, in the model's order.
+
+    Raises:
+        ArmletError: (INPUT) one is no tensor; ``where`` is the model's file.
+    """
     dtype_of = library("onnx.helper").tensor_dtype_to_np_dtype
-    known = {value.name: value.type.tensor_type.elem_type for value in model.graph.input}
-    return {name: dtype_of(known[name]) for name in input_shapes(model)}
+    known = {value.name: value for value in model.graph.input}
+    found = {}
+    for name in input_shapes(model):
+        try:
+            found[name] = dtype_of(known[name].type.tensor_type.elem_type)
+        except KeyError as error:
+            kind = (known[name].type.WhichOneof("value") or "of no type").removesuffix("_type").replace("_", " ")
+            raise ArmletError(
+                f'its input "{name}" is no tensor of a known type ({kind}), and payloads take tensors alone',
+                hint="export it with tensors as its inputs",
+                kind=Kind.INPUT,
+                where=str(where or "the model"),
+            ) from error
+    return found
 
 
 def with_one(shape: Sequence[int | None]) -> tuple[int | None, ...]:

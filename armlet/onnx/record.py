@@ -54,6 +54,22 @@ def read_record(model: Path) -> ModelRecord | None:
     return record
 
 
+def demand_replaceable(model: Path) -> None:
+    """Does nothing where the record's place beside ``model`` is free, or has a record (of whichever model).
+
+    Raises:
+        ArmletError: (INPUT) something else is there.
+    """
+    path = record_path(model)
+    if not path.exists():
+        return
+    try:
+        ModelRecord.model_validate_json(path.read_bytes(), extra="ignore")
+    except (OSError, ValidationError) as error:
+        what = "is no record of a model, and would be overwritten by one"
+        raise _input(path, what, "move it away, or name another file: --out") from error
+
+
 def begun(model: Path) -> ModelRecord:
     """The record of a model; one that begins with the file itself where it has none.
 

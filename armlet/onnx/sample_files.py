@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import io
-import zipfile
-import zlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -39,7 +37,7 @@ def samples_of(place: Path, model: Path, shapes: Shapes) -> tuple[Sample, ...]:
         ArmletError: as :func:`load_samples` and :func:`demand_fit`, or the model cannot be read.
     """
     samples, source = load_samples(place), read(model, shapes=shapes)
-    types = input_types(source)
+    types = input_types(source, model)
     demand_fit(samples, {name: (types[name], shape) for name, shape in input_shapes(source).items()})
     return samples
 
@@ -69,20 +67,44 @@ def demand_fit(samples: tuple[Sample, ...], inputs: Mapping[str, tuple[Any, tupl
 def _load(file: Path) -> Sample:
     numpy = library("numpy")
     try:
+        if file.exists() and not file.is_file():
+            raise _input(file, "is no file", _HINT)
         # From memory: numpy.load leaves the file of a broken archive open.
         with numpy.load(io.BytesIO(file.read_bytes()), allow_pickle=False) as archive:
             arrays = {name: archive[name] for name in archive.files}
+    except ArmletError:
+        raise
     except OSError as error:
         raise _input(file, f"cannot be read: {error.strerror or error}", _HINT) from error
-    # A single array (*.npy) is no archive; broken archives raise what the module or its decompressor raises.
-    except (ValueError, TypeError, EOFError, zipfile.BadZipFile, zlib.error) as error:
-        raise _input(file, f"is no archive of plain arrays: {error}", _HINT) from error
+    except MemoryError as error:
+        raise _input(file, f"asks for more memory than there is: {_first_line(error)}", _HINT) from error
+    # A single array (*.npy) is no archive; broken ones raise whatever the archive's modules, a decompressor or the
+    # tokenizer of headers raise.
+    except Exception as error:
+        raise _input(file, f"is no archive of plain arrays: {_first_line(error)}", _HINT) from error
     expected = arrays.pop(EXPECTED, None)
     if expected is not None and (expected.dtype.kind not in "iu" or expected.size != 1):
         raise _input(file, f'its "{EXPECTED}" is no single whole number', _HINT)
     if not arrays:
         raise _input(file, "has no inputs", _HINT)
+    for name, array in arrays.items():
+        _demand_numbers(file, name, array)
     return Sample(name=file.stem, inputs=arrays, expected=None if expected is None else int(expected.item()))
+
+
+def _demand_numbers(file: Path, name: str, array: Any) -> None:
+    if not array.size:
+        raise _input(file, f'its "{name}" has no elements: {"x".join(map(str, array.shape))}', _HINT)
+    if array.dtype.kind not in "fc":
+        return
+    finite = int(library("numpy").isfinite(array).sum())
+    if finite != array.size:
+        what = f'its "{name}" has NaN or infinity among its numbers ({array.size - finite} of {array.size})'
+        raise _input(file, what, "nothing can be measured with them: write finite numbers")
+
+
+def _first_line(error: Exception) -> str:
+    return next(iter(str(error).splitlines()), "") or type(error).__name__
 
 
 def _input(path: Path, what: str, hint: str) -> ArmletError:

@@ -42,7 +42,7 @@ def samples_for(name: str, model: Path, shapes: Shapes) -> tuple[Sample, ...]:
 
 
 def _random(name: str, model: Path, source: Any) -> tuple[Sample, ...]:
-    types, shapes = input_types(source), input_shapes(source)
+    types, shapes = input_types(source, model), input_shapes(source)
     if free := next((input_name for input_name, shape in shapes.items() if None in shape), None):
         raise ArmletError(
             f'the input "{free}" has free dimensions, so no sample can be made for it',

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import glob
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from pathlib import Path
 from typing import Any
 
 from armlet import digest
 from armlet.files import write_whole
 from armlet.onnx.libraries import library
-from armlet.onnx.record import record_path, write_record
+from armlet.onnx.record import demand_replaceable, record_path, write_record
 from armlet.spec.model_record import ModelRecord
 
 MEGABYTE = 1_000_000
-_HASHED = r"\.[0-9a-f]{8}\.data"
+_HASHED = r"\.([0-9a-f]{8})\.data"
 _WORTH_MOVING = 1024
 """Bytes. Smaller constants stay in the model."""
 _PAGE = 4096
@@ -54,17 +54,22 @@ def split(model: Any, out: Path, threshold: int) -> dict[str, bytes]:
     return {name: data} if moved else {}
 
 
-def save(out: Path, data: bytes, beside: dict[str, bytes], record: ModelRecord) -> Path:
+def save(out: Path, data: bytes, beside: dict[str, bytes], record: ModelRecord, *, source: Path | None = None) -> Path:
     """Writes the model, the files beside it, and its record last; what a failure leaves behind is removed.
+
+    Args:
+        source: the ONNX model that it was made from, whose own files stay.
 
     Returns:
         The record's path.
 
     Raises:
-        ArmletError: (HOST) the disk is full or not writable.
+        ArmletError: (HOST) the disk is full or not writable; (INPUT) a file that is no record is in the record's place.
     """
+    demand_replaceable(out)
     files = {out.with_name(name): content for name, content in beside.items()}
     new = [path for path in (*files, out, record_path(out)) if not path.exists()]
+    old = old_data(out, source)
     try:
         for path, content in files.items():
             write_whole(path, content)
@@ -76,12 +81,29 @@ def save(out: Path, data: bytes, beside: dict[str, bytes], record: ModelRecord) 
         for path in new:
             path.unlink(missing_ok=True)
         raise
-    drop_old_data(out, beside)
+    drop(old, beside)
     return written
 
 
-def drop_old_data(out: Path, beside: Collection[str]) -> None:
-    """Removes what earlier models of the name ``out`` had in files of their own; ``beside`` has the names that stay."""
-    for path in out.parent.glob(f"{glob.escape(out.name)}.*.data"):
-        if path.name not in beside and re.fullmatch(_HASHED, path.name.removeprefix(out.name)):
+def old_data(out: Path, source: Path | None) -> tuple[Path, ...]:
+    """The files of its own that the model now at ``out`` names: written by ``split``, unchanged, not ``source``'s."""
+    if not out.is_file():
+        return ()
+    named = out.read_bytes()
+    taken = source.read_bytes() if source is not None and source.is_file() else b""
+    return tuple(
+        path
+        for path in out.parent.glob(f"{glob.escape(out.name)}.*.data")
+        if (found := re.fullmatch(_HASHED, path.name.removeprefix(out.name)))
+        and path.name.encode() in named
+        and path.name.encode() not in taken
+        and path.is_file()
+        and digest.of_file(path).startswith(found[1])
+    )
+
+
+def drop(old: Iterable[Path], beside: Collection[str]) -> None:
+    """Removes what ``old_data`` found before a model was replaced; ``beside`` has the names that stay."""
+    for path in old:
+        if path.name not in beside:
             path.unlink(missing_ok=True)

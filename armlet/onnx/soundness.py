@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from armlet.errors import ArmletError, Kind
+from armlet.onnx.finite import named, unsound_number
 from armlet.onnx.libraries import library
 from armlet.registrations import ONNX_DOMAIN
 
@@ -20,13 +21,6 @@ DOMAINS = frozenset({ONNX_DOMAIN, "ai.onnx.ml", "com.microsoft"})
 _MOST = 2**63 - 1
 """What a shape and a number of elements may be, as int64."""
 _LARGEST = 2**31 - 1
-_WEIGHTED = frozenset(
-    {
-        *("Conv", "ConvTranspose", "Gemm", "MatMul", "LSTM", "GRU", "RNN"),
-        *("BatchNormalization", "InstanceNormalization", "LayerNormalization"),
-    }
-)
-"""Whose constants are weights. Elsewhere infinity has its uses: masks, limits of a Clip."""
 _CHECK = "give a file that onnx.checker.check_model accepts"
 _AGAIN = "export the model again"
 _UNKNOWN = ("ONNX Runtime does not know", f"export it with operators of {', '.join(sorted(DOMAINS))} alone")
@@ -51,11 +45,10 @@ def demand_sound(model: Any, path: Path) -> None:
         _demand_known_domains(model)
         _demand_order(model.graph, frozenset())
         _demand_shapes([*model.graph.input, *model.graph.output])
-        weights, marks = _weights(model), _marks(model)
         for tensor in tensors(model):
             _demand_tensor(tensor)
-            if tensor.name not in marks:
-                _demand_numbers(tensor, is_weight=tensor.name in weights)
+        if wrong := unsound_number(_bodies(model), tensors(model)):
+            raise _Unsound(wrong.what, wrong.hint)
     except _Unsound as unsound:
         raise ArmletError(unsound.what, hint=unsound.hint, kind=Kind.INPUT, where=str(path)) from unsound
 
@@ -148,12 +141,22 @@ def _demand_known_domains(model: Any) -> None:
                 )
 
 
+def _bodies(model: Any) -> list[Any]:
+    """The nodes of the graph, those inside others included, and those of functions."""
+    inside = (node for function in model.functions for node in _nodes_of(function.node))
+    return [*_all_nodes(model.graph), *inside]
+
+
 def _all_nodes(graph: Any) -> Iterator[Any]:
-    for node in graph.node:
+    yield from _nodes_of(graph.node)
+
+
+def _nodes_of(nodes: Iterable[Any]) -> Iterator[Any]:
+    for node in nodes:
         yield node
         for attribute in node.attribute:
             for inner in _graphs(attribute):
-                yield from _all_nodes(inner)
+                yield from _nodes_of(inner.node)
 
 
 def _demand_order(graph: Any, outer: frozenset[str]) -> None:
@@ -219,22 +222,8 @@ def _demand_shapes(values: Iterable[Any], *, may_be_empty: bool = False) -> None
             raise _Unsound(f'"{value.name}" has more elements than can be counted: {shown}', _AGAIN)
 
 
-def _weights(model: Any) -> set[str]:
-    return {name for node in _all_nodes(model.graph) if node.op_type in _WEIGHTED for name in node.input}
-
-
-def _marks(model: Any) -> set[str]:
-    """Tensors in which NaN is how a set ends (TreeEnsemble)."""
-    trees = (node for node in _all_nodes(model.graph) if node.op_type == "TreeEnsemble")
-    return {attribute.t.name for node in trees for attribute in node.attribute if attribute.t.name}
-
-
-def _named(tensor: Any) -> str:
-    return f'its constant "{tensor.name}"' if tensor.name else "a constant in an attribute"
-
-
 def _demand_tensor(tensor: Any) -> None:
-    name = _named(tensor)
+    name = named(tensor)
     shown = "x".join(map(str, tensor.dims))
     if any(size < 0 for size in tensor.dims):
         raise _Unsound(f"{name} has a negative dimension: {shown}", _AGAIN)
@@ -261,22 +250,3 @@ def _numpy_type(tensor: Any) -> Any:
         return helper.tensor_dtype_to_np_dtype(tensor.data_type)
     except (KeyError, ValueError):
         return None
-
-
-def _demand_numbers(tensor: Any, *, is_weight: bool) -> None:
-    name = _named(tensor)
-    numpy, proto = library("numpy"), library("onnx").TensorProto
-    if tensor.data_type not in (proto.FLOAT, proto.DOUBLE, proto.FLOAT16, proto.BFLOAT16):
-        return
-    try:
-        array = library("onnx.numpy_helper").to_array(tensor)
-    except Exception as error:  # NumPy's and onnx's own: the numbers are not as many as the shape says.
-        raise _Unsound(f"{name} has not as many numbers as its shape says", _AGAIN) from error
-    finite = numpy.isfinite(array)
-    if finite.all():
-        return
-    nan = bool(numpy.isnan(array).any())
-    if nan or is_weight:
-        count = int(array.size - numpy.count_nonzero(finite))
-        what = f"{name} has {'NaN' if nan else 'infinity'} among its numbers ({count} of {array.size})"
-        raise _Unsound(what, "the training diverged, or the file is damaged: take an earlier checkpoint")

@@ -14,12 +14,12 @@ from armlet.files import write_whole
 from armlet.onnx.convert import Converted
 from armlet.onnx.fit import Taker, fit
 from armlet.onnx.reading import Shapes, input_shapes, nodes, read, with_one
-from armlet.onnx.record import begun, record_path, write_record
+from armlet.onnx.record import begun, demand_replaceable, record_path, write_record
 from armlet.onnx.reference import reference_outputs
 from armlet.onnx.requires import demand_tensors
 from armlet.onnx.sample_files import samples_of
 from armlet.onnx.samples import Sample, samples_for
-from armlet.onnx.saving import drop_old_data
+from armlet.onnx.saving import drop, old_data
 from armlet.onnx.tolerances import FLOATS, INT8, is_int8
 from armlet.paths import Paths
 from armlet.process import Runner
@@ -80,6 +80,7 @@ def convert_for(
         emit(Note(text=f"dist/{sku} {STALE}: ./inv build --sku {sku}"))
     taker = Taker.built(runtime.manifest) if runtime else Taker.planned(resolved)
     target = _target(model, out, taker)
+    demand_replaceable(target)
     demand_tensors(model)
     with scratch("convert") as folder:
         made = fit(model, folder / target.name, taker, shapes=shapes, emit=emit)
@@ -91,7 +92,7 @@ def convert_for(
             trial = _tried(paths, resolved, runtime, made, model, tried, wanted, emit, runner)
             _judge(trial, made, taker, model, target.name)
             made = _with_fallback(made, trial, taker, emit)
-        kept = _kept(made, target)
+        kept = _kept(made, target, model)
     done = Conversion(
         sku=sku,
         ort_version=taker.ort_version,
@@ -238,8 +239,9 @@ def _with_fallback(made: Converted, trial: Trial, taker: Taker, emit: Sink) -> C
     return replace(made, concerns=(*made.concerns, told))
 
 
-def _kept(made: Converted, target: Path) -> Converted:
+def _kept(made: Converted, target: Path, source: Path) -> Converted:
     """Puts what passed in its place."""
+    old = old_data(target, source)
     beside = None
     if made.data is not None:
         beside = target.with_name(made.data.name)
@@ -247,7 +249,7 @@ def _kept(made: Converted, target: Path) -> Converted:
     # Until the new record is written there is none, rather than one of another model.
     record_path(target).unlink(missing_ok=True)
     write_whole(target, made.path.read_bytes())
-    drop_old_data(target, () if beside is None else (beside.name,))
+    drop(old, () if beside is None else (beside.name,))
     return replace(made, path=target, data=beside)
 
 

@@ -344,3 +344,19 @@ def test_external_data_travels_with_the_model(paths: Paths, model: Path, tmp_pat
     assert (numpy_helper.to_array(weights) == numpy_helper.to_array(onnx.load(str(model)).graph.initializer[0])).all()
     convert_for(paths, model, SKU, out=out, load_test=False)
     assert beside(out) == {"net.onnx.json"}
+
+
+def test_what_else_lies_beside_the_target_stays(paths: Paths, model: Path, tmp_path: Path) -> None:
+    out = tmp_path / "shipped" / "net.onnx"
+    out.parent.mkdir()
+    users = out.with_name("net.onnx.0123abcd.data")
+    users.write_bytes(b"mine")
+    project = FakeProject(paths.root)
+    project.change(project.sku_file, "flavor: minimal", "flavor: reduced")
+    convert_for(paths, model, SKU, out=out, load_test=False)
+    assert users.read_bytes() == b"mine"
+    record = out.with_name("net.onnx.json")
+    record.write_text("{}")
+    with pytest.raises(ArmletError, match="is no record"):
+        convert_for(paths, model, SKU, out=out, load_test=False)
+    assert record.read_text() == "{}"

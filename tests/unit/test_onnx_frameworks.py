@@ -184,3 +184,13 @@ class TestReplies:
             self.exported(tmp_path, done(-9, "Killed"))
         assert caught.value.kind is Kind.HOST
         assert "memory" in caught.value.hint
+
+    @pytest.mark.parametrize("reply", [b"", b"{", b"[]", b"3", b"null", b"{}", b"\xff\xfe", b'{"error": 1}'])
+    def test_an_answer_that_makes_no_sense(self, tmp_path: Path, reply: bytes) -> None:
+        def answer(command: Command) -> Done:
+            Path(json.loads(Path(command.argv[-1]).read_text())["reply"]).write_bytes(reply)
+            return done()
+
+        with pytest.raises(ArmletError, match="makes no sense") as caught:
+            self.exported(tmp_path, answer)
+        assert caught.value.kind is Kind.HOST

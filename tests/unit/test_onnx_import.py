@@ -325,7 +325,7 @@ class TestParity:
         assert self.worst(numpy.array([1000.0]), numpy.array([1001.0])).difference == 0.001
 
     def test_what_is_no_number_must_be_none_on_both_sides(self) -> None:
-        nan, inf = numpy.array([numpy.nan, numpy.inf]), numpy.array([1.0, 1.0])
+        nan, inf = numpy.array([numpy.nan, numpy.inf, 1.0]), numpy.array([1.0, 1.0, 1.0])
         assert self.worst(nan, nan).difference == 0
         assert self.worst(nan, inf).difference == float("inf")
         assert self.worst(inf, nan).difference == float("inf")

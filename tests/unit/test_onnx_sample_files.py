@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import zipfile
 from pathlib import Path
 
 import numpy
 import pytest
 
 from armlet import digest
-from armlet.errors import ArmletError
+from armlet.errors import ArmletError, Kind
 from armlet.onnx.record import read_record, record_path, write_record
 from armlet.onnx.sample_files import demand_fit, load_samples
 from armlet.spec.model_record import ModelRecord, SourceModel
@@ -40,6 +42,41 @@ def test_pickled_objects_single_arrays_and_odd_classes_are_refused(tmp_path: Pat
             load_samples(tmp_path / name)
     with pytest.raises(ArmletError):
         load_samples(tmp_path / "nowhere")
+
+
+@pytest.mark.parametrize(
+    ("array", "part"),
+    [
+        (numpy.zeros((0, 3), numpy.float32), "no elements: 0x3"),
+        (numpy.asarray([1, numpy.nan], numpy.float32), "(1 of 2)"),
+        (numpy.asarray([numpy.inf, numpy.inf], numpy.float16), "(2 of 2)"),
+    ],
+)
+def test_samples_without_numbers_are_refused(tmp_path: Path, array: numpy.ndarray, part: str) -> None:
+    numpy.savez(tmp_path / "x.npz", x=array)
+    with pytest.raises(ArmletError) as caught:
+        load_samples(tmp_path)
+    assert part in caught.value.what
+    assert caught.value.kind is Kind.INPUT
+
+
+@pytest.mark.parametrize(
+    "shape", ["(100000000000,)", f"({2**40}, {2**40})", "__import__('os')" + "(" * 90, "(-1,)", "(" * 60]
+)
+def test_headers_that_make_no_sense(tmp_path: Path, shape: str) -> None:
+    header = f"{{'descr': '<f4', 'fortran_order': False, 'shape': {shape}, }}\n".encode()
+    with zipfile.ZipFile(tmp_path / "x.npz", "w") as archive:
+        archive.writestr("x.npy", b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header + b"1234")
+    with pytest.raises(ArmletError) as caught:
+        load_samples(tmp_path)
+    assert caught.value.kind is Kind.INPUT
+    assert "\n" not in caught.value.what
+
+
+def test_a_pipe_is_no_sample(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "x.npz")
+    with pytest.raises(ArmletError, match="is no file"):
+        load_samples(tmp_path)
 
 
 @pytest.mark.parametrize(
