@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -51,8 +52,11 @@ class Packing:
             ArmletError: as ``write_archive`` and ``write_package``; (INPUT) this generation is there with other
                 content.
         """
-        self._demand_new(self.delivery.out / f"{self._stem}{device.SUFFIX}", skip=ustar.BLOCK)
-        self._demand_new(self.delivery.out / self._stem / MANIFEST)
+        for there in self._of_this_generation():
+            if there.is_dir():
+                self._demand_same(there / MANIFEST)
+            else:
+                self._demand_same(there, skip=ustar.BLOCK)
         if {*PACKAGES} & {*self.delivery.formats}:
             packages.demand_possible(self.manifest, self.delivery.licence_file, self.delivery.maintainer)
         with _new_or_none(self.delivery.out, self._targets()):
@@ -62,6 +66,13 @@ class Packing:
     def _stem(self) -> str:
         model = self.manifest
         return f"{model.model}-{model.version}-g{model.generation}"
+
+    def _of_this_generation(self) -> list[Path]:
+        """Archives and folders that are there, of whatever version."""
+        model = self.manifest
+        # A version has no dash, so that no other model's name is taken for this one's with a version.
+        named = rf"{re.escape(model.model)}-[^-]+-g{model.generation}({re.escape(device.SUFFIX)})?"
+        return [path for path in sorted(self.delivery.out.glob("*")) if re.fullmatch(named, path.name)]
 
     def _targets(self) -> tuple[Path, ...]:
         names = (f"{self._stem}{device.SUFFIX}", self._stem, *(_package_file(self.manifest, kind) for kind in PACKAGES))
@@ -82,7 +93,7 @@ class Packing:
                 found[kind] = self._package(kind, found["folder"])
         return {kind: path for kind, path in found.items() if kind in wanted}
 
-    def _demand_new(self, there: Path, *, skip: int = 0) -> None:
+    def _demand_same(self, there: Path, *, skip: int = 0) -> None:
         """Raises:
         ArmletError: (INPUT) a generation of this number is there, and says something else. A device that has seen
             either would never take the other.
@@ -96,7 +107,7 @@ class Packing:
         if not same:
             model = self.manifest
             raise ArmletError(
-                f"generation {model.generation} of {model.model} {model.version} is there already, with other content",
+                f"generation {model.generation} of {model.model} is there already, with other content",
                 hint="a new payload is a new --generation; remove the old one where nobody has it yet (where only the "
                 "time differs: --created)",
                 kind=Kind.INPUT,

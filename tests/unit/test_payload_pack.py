@@ -229,10 +229,13 @@ def test_a_generation_says_one_thing(formats: tuple[Format, ...], converted: Pat
     first = pack(converted, wish(converted.parent), signer=signer, delivery=delivery)
     again = pack(converted, wish(converted.parent), signer=signer, delivery=delivery)
     assert again.sha256 == first.sha256
-    other = wish(converted.parent, description="something else")
-    with pytest.raises(ArmletError, match="is there already, with other content") as caught:
-        pack(converted, other, signer=signer, delivery=delivery)
-    assert caught.value.kind is Kind.INPUT
+    for other in ({"description": "something else"}, {"version": "1.3.0"}):
+        with pytest.raises(ArmletError, match="is there already, with other content") as caught:
+            pack(converted, wish(converted.parent, **other), signer=signer, delivery=delivery)
+        assert caught.value.kind is Kind.INPUT
+    pack(converted, wish(converted.parent, name="dense-1"), signer=signer, delivery=delivery)
+    for path in delivery.out.glob("dense-1-*"):
+        shutil.rmtree(path) if path.is_dir() else path.unlink()
     (kept,) = first.files.values()
     assert device.verify(kept, [signer.public]).sha256 == first.sha256
 
