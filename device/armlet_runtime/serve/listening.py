@@ -54,6 +54,12 @@ _UNIX_REMEDIES = {
 }
 
 
+class _UnixSocket(socket.socket):
+    """``file``: which one ``bind`` made, as device and inode."""
+
+    file: tuple[int, int] | None = None
+
+
 def listen(address: Address, backlog: int) -> socket.socket:
     """A listening, non-blocking socket. Raises :class:`ListenError`."""
     sock = _tcp(address) if isinstance(address, TcpAddress) else _unix(address)
@@ -63,11 +69,17 @@ def listen(address: Address, backlog: int) -> socket.socket:
 
 
 def forget(address: Address, sock: socket.socket) -> None:
-    """Close, and remove a Unix socket's file."""
+    """Close, and remove a Unix socket's file, unless another one has taken its place."""
     sock.close()
-    if isinstance(address, UnixAddress):
+    if isinstance(address, UnixAddress) and isinstance(sock, _UnixSocket):
         with contextlib.suppress(OSError):
-            Path(address.path).unlink()
+            if _file(address.path) == sock.file:
+                Path(address.path).unlink()
+
+
+def _file(path: str) -> tuple[int, int]:
+    found = os.lstat(path)
+    return found.st_dev, found.st_ino
 
 
 def describe(address: Address, sock: socket.socket) -> str:
@@ -111,9 +123,10 @@ def _unix(address: UnixAddress) -> socket.socket:
             "choose a shorter one, such as /run/armlet/serve.sock",
         )
     _remove_stale(address.path)
-    sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    sock = _UnixSocket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
         sock.bind(address.path)
+        sock.file = _file(address.path)
         # Nobody can connect before listen().
         os.chmod(address.path, address.mode)  # noqa: PTH101 (bytes and surrogates alike)
     except (OSError, ValueError) as error:

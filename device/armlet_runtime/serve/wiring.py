@@ -68,6 +68,9 @@ def contract(service: Service) -> Check:
     """What compares a payload with the runtime. Raises :class:`~armlet_runtime.serve.config.ConfigError`."""
     if service.runtime is None:
         return lambda _: ()
+    # Opening a pipe would wait for somebody to write into it.
+    if service.runtime.exists() and not service.runtime.is_file():
+        raise ConfigError([f"{service.runtime} is no file (runtime= names the runtime's runtime.json)"])
     try:
         runtime = json.loads(service.runtime.read_bytes())
     except OSError as error:

@@ -59,6 +59,22 @@ def test_the_longest_path_and_one_more(tmp_path: Path, monkeypatch: pytest.Monke
     assert str(LONGEST_SOCKET_PATH) in error.message
 
 
+def test_what_took_the_sockets_place_stays(tmp_path: Path) -> None:
+    address = UnixAddress(str(tmp_path / "s"))
+    first = listen(address, 1)
+    Path(address.path).unlink()
+    with listen(address, 1) as second:
+        forget(address, first)
+        assert Path(address.path).is_socket()
+        Path(address.path).unlink()
+        Path(address.path).write_text("mine")
+        forget(address, second)
+    assert Path(address.path).read_text() == "mine"
+    Path(address.path).unlink()
+    forget(address, listen(address, 1))
+    assert not Path(address.path).exists()
+
+
 def test_a_folder_that_is_not_there(tmp_path: Path) -> None:
     assert "RuntimeDirectory" in refused(UnixAddress(str(tmp_path / "no" / "s"))).hint
 

@@ -1,0 +1,21 @@
+"""What the service is put together of, where that is wrong."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from armlet_runtime.serve.config import ConfigError, Service
+from armlet_runtime.serve.wiring import contract
+
+
+@pytest.mark.parametrize("make", [os.mkfifo, os.mkdir])
+def test_what_is_no_file_is_no_runtime(tmp_path: Path, make: object) -> None:
+    place = tmp_path / "runtime.json"
+    assert callable(make)
+    make(place)
+    with pytest.raises(ConfigError, match="is no file"):
+        contract(Service(runtime=place))
+    with pytest.raises(ConfigError, match="No such file"):
+        contract(Service(runtime=tmp_path / "none"))
