@@ -152,6 +152,19 @@ def test_check_finds_everything_at_once(device: Device) -> None:
         assert any(part in problem for problem in found), (part, found)
 
 
+def test_a_bad_payload_is_no_matter_of_the_configuration(device: Device) -> None:
+    device.add()
+    device.add("unsigned", OTHER_KEY)
+    (problem,) = device.check()
+    assert problem.startswith("unsigned: ")
+    done = device.run("--check", "--configuration")
+    assert (done.returncode, done.stderr) == (0, "")
+    device.conf.write_text(f"{device.text}[models]\nproviders = xnpack\n")
+    done = device.run("--check", "--configuration")
+    assert (done.returncode, done.stderr.count("\n"), "xnpack" in done.stderr) == (2, 1, True)
+    assert device.run("--configuration").returncode == 2
+
+
 @pytest.mark.parametrize(
     ("text", "code", "told"),
     [
