@@ -7,7 +7,7 @@ import os
 from typing import Any
 
 from armlet_runtime import ort
-from armlet_runtime.serve import payloads, wiring
+from armlet_runtime.serve import machine, payloads, wiring
 from armlet_runtime.serve.config import DeviceConfig, ModelSettings
 from armlet_runtime.serve.process import signal_name
 from armlet_runtime.serve.values import unknown_providers
@@ -49,7 +49,7 @@ def _ask(library: str | None) -> tuple[tuple[str, ...], str]:
         try:
             answer[0] = ort.get_available_providers(library)
         except ort.LibraryError as error:
-            answer[1] = " ".join(map(str.strip, error.message.splitlines()))
+            answer[1] = machine.foreign(library or "") or " ".join(map(str.strip, error.message.splitlines()))
         finally:
             os.write(theirs, json.dumps(answer).encode())
             os._exit(0)
