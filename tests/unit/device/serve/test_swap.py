@@ -204,6 +204,15 @@ def test_a_refused_version_beside_the_one_that_serves(
         assert service.info("add").reason == ""
 
 
+def test_what_the_page_says_of_unloaded_models_and_the_cpu_provider(tmp_path: Path, library: ort.Library) -> None:
+    serving.adds(tmp_path, 1.0)
+    with serving.serving(tmp_path, "[provider:cpu]\narena = no\n") as service:
+        assert (service.info("add").state, service.engine.ready()) == ("failed", False)
+        assert 'no option "arena"' in service.info("add").reason
+        service.engine.unload("add")
+        assert service.engine.ready()
+
+
 def test_a_new_payload_makes_room_for_a_newer(service: Service) -> None:
     serving.adds(service.root, 2.0, version="2.0", generation=2)
     two = service.catalogue.current("add")
