@@ -79,7 +79,8 @@ class Script:
         daemon = folder / "armlet-serve"
         daemon.write_text(
             "#!/bin/sh\n"
-            f'case "$*" in *--check) [ ! -e "{self.wrong}" ]; exit ;; esac\n'
+            # Its payloads are never in order.
+            f'case "$*" in *--check) exit 2 ;; *" --check --configuration") [ ! -e "{self.wrong}" ]; exit ;; esac\n'
             f'echo started >>"{self.log}"\n'
             f"trap 'echo ended >>\"{self.log}\"; exit 0' TERM\n"
             "while :; do sleep 0.1; done\n"
@@ -130,6 +131,9 @@ def test_start_stop_and_status(script: Script) -> None:
 
 
 def test_restart_refuses_a_wrong_configuration_and_the_old_one_goes_on(script: Script) -> None:
+    script.wrong.touch()
+    assert script.do("start") == 1
+    script.wrong.unlink()
     script.do("start")
     script.wait_for(["started"])
     script.wrong.touch()

@@ -37,13 +37,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--config", type=Path, default=DEFAULT, help="the device's file (%(default)s)")
     parser.add_argument("--version", action="version", version=f"armlet-serve {armlet_runtime.__version__}")
     parser.add_argument("--check", action="store_true", help="say what is wrong with it and the payloads, and end")
+    parser.add_argument("--configuration", action="store_true", help="with --check: leave the payloads alone")
     chosen = parser.parse_args(arguments)
+    if chosen.configuration and not chosen.check:
+        parser.error("--configuration goes with --check")
     # The journal and syslog have the time already.
     logging.basicConfig(level=logging.INFO, format="%(levelname)s %(message)s", stream=sys.stderr)
     try:
         config = load(chosen.config)
         if chosen.check:
-            found = checking.problems(config, str(chosen.config))
+            found = checking.problems(config, str(chosen.config), payloads_too=not chosen.configuration)
             _tell(found)
             return INPUT if found else DONE
         return serve(config)

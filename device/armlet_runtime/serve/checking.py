@@ -7,14 +7,14 @@ import os
 from typing import Any
 
 from armlet_runtime import ort
-from armlet_runtime.serve import payloads, wiring
+from armlet_runtime.serve import machine, payloads, wiring
 from armlet_runtime.serve.config import DeviceConfig, ModelSettings
 from armlet_runtime.serve.process import signal_name
 from armlet_runtime.serve.values import unknown_providers
 
 
-def problems(config: DeviceConfig, name: str) -> list[str]:
-    """One line each; ``name`` is what the file is called in them.
+def problems(config: DeviceConfig, name: str, *, payloads_too: bool = True) -> list[str]:
+    """One line each; ``name`` is what the file is called in them. Without ``payloads_too`` no payload is looked at.
 
     Raises :class:`~armlet_runtime.serve.config.ConfigError`, :class:`~armlet_runtime.serve.wiring.HostError`.
     """
@@ -25,6 +25,8 @@ def problems(config: DeviceConfig, name: str) -> list[str]:
         line = config.lines.get(section, 0)
         found += [f"{name}:{line}: [{section}] {what}" for what in unknown_providers(names, reported)]
     catalogue = wiring.catalogue(service)
+    if not payloads_too:
+        return found
     there = catalogue.names()
     if not there:
         found.append(f"{service.payloads} holds no payload, or cannot be read")
@@ -47,7 +49,7 @@ def _ask(library: str | None) -> tuple[tuple[str, ...], str]:
         try:
             answer[0] = ort.get_available_providers(library)
         except ort.LibraryError as error:
-            answer[1] = " ".join(map(str.strip, error.message.splitlines()))
+            answer[1] = machine.foreign(library or "") or " ".join(map(str.strip, error.message.splitlines()))
         finally:
             os.write(theirs, json.dumps(answer).encode())
             os._exit(0)

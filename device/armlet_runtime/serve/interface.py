@@ -63,7 +63,7 @@ class ModelInfo:
     """Of the model file; empty while nothing of the payload could be read."""
     state: State
     reason: str
-    """Why it is not ready, or why the last activation failed although the old model still serves; else empty."""
+    """Why it is not ready, or why another payload does not serve in place of the one that does; else empty."""
     inputs: tuple[TensorInfo, ...] = ()
     outputs: tuple[TensorInfo, ...] = ()
     providers: tuple[str, ...] = ()
@@ -117,7 +117,8 @@ class Engine(Protocol):
     def load(self, model: str) -> None:
         """Serve ``model``, as its payload is now; blocks until it is ready. Raises :class:`Refused`.
 
-        Where one serves already the new one is tried first, and the old one stays if that fails.
+        Where one serves already the new one is tried first, and the old one stays if that fails. Where the payload
+        that serves is still the best, and another was refused, that is an error too.
         """
 
     def unload(self, model: str) -> None:

@@ -106,7 +106,7 @@ class Keeper:
             slot.current, slot.candidate, slot.activation = worker, None, None
             slot.payload, slot.ready, slot.retry_at = activation.payload, ready, None
             slot.well_since = self._clock()
-            slot.become("ready")
+            slot.become("ready", activation.payload.refusals)
             threading.Thread(target=self._dispatch, args=(slot, worker), name=slot.name, daemon=True).start()
             self.changed.notify_all()
         log.info("%s %s: %s", slot.name, activation.payload.version, _in_words(ready))

@@ -3,7 +3,7 @@
 with SensorLoop(session, on_result=act, capacity=2, policy="drop-oldest") as loop:
     while True:
         frame = loop.take()
-        frame.inputs["image"].data[:] = camera.read()
+        frame.set("image", camera.read())
         loop.give(frame)
 """
 
@@ -24,7 +24,7 @@ class Frame:
 
     def __init__(self, session: ort.InferenceSession, shapes: Mapping[str, Sequence[int]]) -> None:
         self.inputs: dict[str, ort.Tensor] = {}
-        """Write into ``inputs[name].data``, bytes of the elements, or into ``.memoryview``."""
+        """What :meth:`set` writes into; ``inputs[name].data`` is the bytes, flat, for who writes in place."""
         self.outputs: dict[str, Any] = {}
         """What came of them, valid while ``on_result`` runs."""
         self.error: ort.OrtError | None = None
@@ -44,6 +44,30 @@ class Frame:
             else:
                 self._loose.append(arg.name)
                 self._binding.bind_output(arg.name)
+
+    def set(self, name: str, value: Any) -> None:
+        """Copy a reading into an input.
+
+        ``value``: nested lists of the input's shape, a NumPy array of its type and shape, an :class:`ort.Tensor` of
+        both, or raw elements in native byte order (``bytes`` or another flat buffer of bytes) of its size. Raises
+        :class:`KeyError` for an unknown name, :class:`ValueError` where the value does not fit.
+        """
+        tensor = self.inputs[name]
+        try:
+            given = ort.Tensor.from_list(value, tensor.dtype) if isinstance(value, (list, tuple)) else value
+        except ort.OrtError as error:
+            raise ValueError(f'"{name}": {error}') from error
+        dtype, shape = getattr(given, "dtype", None), getattr(given, "shape", None)
+        if dtype is not None and (str(dtype), tuple(shape or ())) != (tensor.dtype, tensor.shape):
+            takes = f"{tensor.dtype} {list(tensor.shape)}"
+            raise ValueError(f'"{name}" takes {takes}; {dtype} {list(shape or ())} given')
+        raw = memoryview(given.data if isinstance(given, ort.Tensor) else given)
+        if dtype is None and (raw.format not in ("B", "b", "c") or raw.ndim != 1):
+            raise ValueError(f'"{name}": a buffer that is no array must be of bytes, flat; use .cast("B")')
+        if raw.nbytes != tensor.data.nbytes:
+            raise ValueError(f'"{name}" takes {tensor.data.nbytes} bytes; {raw.nbytes} given')
+        if raw.nbytes:
+            tensor.data[:] = raw.cast("B") if raw.c_contiguous else raw.tobytes()
 
     def compute(self) -> None:
         """Run the model on the inputs; a failure is left in ``error``."""

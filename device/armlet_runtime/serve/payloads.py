@@ -36,6 +36,11 @@ class Candidate:
     rejected: tuple[str, ...] = ()
     """Why other versions were not taken."""
 
+    @property
+    def refusals(self) -> str:
+        """``rejected`` in one line; empty where nothing was."""
+        return f"a payload was refused: {'; '.join(self.rejected)}" if self.rejected else ""
+
 
 class Catalogue(Protocol):
     """The models to serve. What a model's payload is may change from call to call."""

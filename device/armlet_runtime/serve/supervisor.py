@@ -82,6 +82,9 @@ class Supervisor:
         except BadPayload as error:
             self._note_bad(model, error)
             raise Refused("internal", f"{model} cannot be served: {error}") from error
+        self._tell_rejected(candidate)
+        if candidate.rejected and self._serves(candidate):
+            raise Refused("internal", f"{model} {candidate.version} serves on: {candidate.refusals}")
         reason = self.activate(candidate)
         if reason:
             raise Refused("internal", f"{model} {candidate.version} was not activated: {reason}")
@@ -237,11 +240,25 @@ class Supervisor:
             except BadPayload as error:
                 self._note_bad(name, error)
                 continue
-            for reason in candidate.rejected:
-                log.error("%s: %s", name, reason)
+            self._tell_rejected(candidate)
             with self._keeper.changed:
                 if slot.wanted and slot.activation is None and not self._closing:
                     self._keeper.activate_locked(slot, Activation(candidate))
+
+    def _tell_rejected(self, candidate: Candidate) -> None:
+        for reason in candidate.rejected:
+            log.error("%s: %s", candidate.model, reason)
+
+    def _serves(self, candidate: Candidate) -> bool:
+        """Whether this very payload serves already; then what was refused beside it is kept as its reason."""
+        with self._keeper.changed:
+            slot = self._keeper.slots.get(candidate.model)
+            if slot is None or slot.current is None or slot.payload is None:
+                return False
+            if (slot.payload.folder, slot.payload.manifest) != (candidate.folder, candidate.manifest):
+                return False
+            slot.payload, slot.reason = candidate, candidate.refusals
+            return True
 
     def _note_bad(self, name: str, error: BadPayload) -> None:
         for reason in error.reasons:

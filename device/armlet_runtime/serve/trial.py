@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Callable, Mapping, Sequence
 
 from armlet_runtime import ort
-from armlet_runtime.serve import chain, golden
+from armlet_runtime.serve import chain, golden, machine
 from armlet_runtime.serve.golden import TrialError
 from armlet_runtime.serve.job import Job, Ready
 
@@ -59,7 +59,10 @@ class Trial:
         job = self._job
         # Of a file that cannot be opened, ONNX Runtime says no more than "Invalid fd".
         Path(job.model_file).open("rb").close()
-        library = ort.load_library(job.library or None)
+        try:
+            library = ort.load_library(job.library or None)
+        except ort.LibraryError as error:
+            raise TrialError(machine.foreign(job.library) or error.message) from error
         usable, skipped = chain.usable(job.chain, ort.get_available_providers(library), job.avoid)
         folder = self._scratch()
         try:

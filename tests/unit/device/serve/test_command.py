@@ -152,6 +152,19 @@ def test_check_finds_everything_at_once(device: Device) -> None:
         assert any(part in problem for problem in found), (part, found)
 
 
+def test_a_bad_payload_is_no_matter_of_the_configuration(device: Device) -> None:
+    device.add()
+    device.add("unsigned", OTHER_KEY)
+    (problem,) = device.check()
+    assert problem.startswith("unsigned: ")
+    done = device.run("--check", "--configuration")
+    assert (done.returncode, done.stderr) == (0, "")
+    device.conf.write_text(f"{device.text}[models]\nproviders = xnpack\n")
+    done = device.run("--check", "--configuration")
+    assert (done.returncode, done.stderr.count("\n"), "xnpack" in done.stderr) == (2, 1, True)
+    assert device.run("--configuration").returncode == 2
+
+
 @pytest.mark.parametrize(
     ("text", "code", "told"),
     [
@@ -190,6 +203,19 @@ def test_check_of_a_machine_without_the_library(device: Device) -> None:
     device.conf.write_text(text)
     (problem,) = device.check()
     assert "none.so" in problem
+
+
+@pytest.mark.parametrize(
+    ("kind", "number", "told"), [(2, 183, "64-bit ARM"), (1, 40, "32-bit ARM"), (2, 9999, "ELF machine 9999, class 2")]
+)
+def test_a_library_of_another_machine(device: Device, kind: int, number: int, told: str) -> None:
+    other = device.root / "other.so"
+    other.write_bytes(b"\x7fELF" + bytes([kind, 1, 1]) + bytes(9) + b"\3\0" + number.to_bytes(2, "little") + bytes(44))
+    device.add()
+    text = "\n".join(f"library = {other}" if x.startswith("library") else x for x in device.text.splitlines())
+    device.conf.write_text(text)
+    (problem,) = device.check()
+    assert f"{other} is for {told}, and this Python is for " in problem
 
 
 def test_no_file(device: Device) -> None:

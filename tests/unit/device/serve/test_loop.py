@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import array
+import functools
 import gc
+import re
 import struct
 import threading
 import time
@@ -16,6 +19,7 @@ from armlet_runtime import ort
 from armlet_runtime.serve.loop import Frame, SensorLoop
 from armlet_runtime.serve.queue import Policy
 
+from tests.conftest import ROOT
 from tests.fakes.serving import until
 
 
@@ -124,6 +128,76 @@ def test_free_dimensions(build: Any, library: ort.Library) -> None:
         frame.inputs["x"].data[:] = np.full((2, 3), 2.5, np.float32).tobytes()
         loop.give(frame)
     assert got[0].tolist() == [[2.5] * 3] * 2
+
+
+def test_the_example_of_the_page_runs(build: Any, library: ort.Library, monkeypatch: pytest.MonkeyPatch) -> None:
+    page = (ROOT / "docs" / "service.md").read_text(encoding="utf-8")
+    (example,) = re.findall(r"```python\n(from armlet_runtime.*?)```", page, re.DOTALL)
+    model = build("Identity", [("image", "FLOAT", [2, 2])], [("z", "FLOAT", [2, 2])])
+    monkeypatch.setattr(ort, "InferenceSession", functools.partial(_session, model, library, ort.InferenceSession))
+    got: list[Any] = []
+
+    class FakeCamera:
+        readings = 3
+
+        def read(self) -> Any:
+            type(self).readings -= 1
+            return np.full((2, 2), self.readings, np.float32)
+
+        def __bool__(self) -> bool:
+            return self.readings > 0
+
+    camera = FakeCamera()
+
+    def act(frame: Frame) -> None:
+        assert frame.error is None
+        got.append(frame.outputs["z"].tolist())
+
+    exec(example, {"act": act, "camera": camera, "running": camera})
+    assert got[-1] == [[0.0, 0.0], [0.0, 0.0]]
+
+
+def _session(model: bytes, library: ort.Library, make: Any, path: str, **_: Any) -> Any:
+    assert path == "model.ort"
+    return make(model, library=library)
+
+
+VALUE = np.array([[1.5, -2.0, 3.0]], np.float32)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        VALUE,
+        np.asfortranarray(np.repeat(VALUE, 2, axis=1))[:, ::2],
+        VALUE.tolist(),
+        VALUE.tobytes(),
+        bytearray(VALUE.tobytes()),
+        ort.Tensor(VALUE.tobytes(), "float32", (1, 3)),
+    ],
+)
+def test_what_an_input_takes(summing: ort.InferenceSession, value: Any) -> None:
+    frame = Frame(summing, {})
+    frame.set("x", value)
+    assert frame.inputs["x"].tolist() == VALUE.tolist()
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        VALUE.astype(np.float64),
+        VALUE[0],
+        VALUE.tobytes()[:-1],
+        [[1.0, 2.0]],
+        [[1.0, [2.0], 3.0]],
+        memoryview(array.array("i", [1, 2, 3])),
+    ],
+)
+def test_what_an_input_does_not_take(summing: ort.InferenceSession, value: Any) -> None:
+    frame = Frame(summing, {})
+    with pytest.raises(ValueError, match='"x"'):
+        frame.set("x", value)
+    assert frame.inputs["x"].tolist() == [[0.0, 0.0, 0.0]]
 
 
 def test_a_run_that_fails_is_told(library: ort.Library) -> None:

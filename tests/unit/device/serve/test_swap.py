@@ -126,7 +126,6 @@ def test_a_payload_that_proves_bad(
         # The set takes the newest that is sound, and says what it did not take.
         candidate = service.catalogue.current("add")
         assert (candidate.version, told in candidate.rejected[0]) == ("1.0", True)
-        return
     with pytest.raises(Refused) as caught:
         service.engine.load("add")
     assert (caught.value.kind, told in caught.value.message) == ("internal", True)
@@ -172,6 +171,46 @@ def test_a_model_file_that_is_damaged(tmp_path: Path, library: ort.Library) -> N
         current(service, "other").kill("is killed by a test")
         until(lambda: service.info("other").state == "failed")
         assert service.add(0.0) == 1.0
+
+
+def test_a_refused_version_beside_the_one_that_serves(
+    tmp_path: Path, library: ort.Library, caplog: pytest.LogCaptureFixture
+) -> None:
+    serving.adds(tmp_path, 1.0)
+    with serving.serving(tmp_path) as service:
+        pid = service.pid("add")
+        tampered = serving.adds(tmp_path, 2.0, version="2.0", generation=2)
+        (tampered / "model.onnx").write_bytes(b"\0" * 100)
+        told = f"{tampered}: model.onnx is not what was signed"
+        for _ in range(2):
+            caplog.clear()
+            with pytest.raises(Refused) as caught:
+                service.engine.load("add")
+            assert (caught.value.kind, told in caught.value.message) == ("internal", True)
+            assert told in caplog.text
+        info = service.info("add")
+        assert (info.state, info.version, info.pid, told in info.reason) == ("ready", "1.0", pid, True)
+        assert service.add(0.0) == 1.0
+        # A good one takes over although the refused one still lies there; the state goes on naming it.
+        serving.adds(tmp_path, 3.0, version="3.0", generation=3)
+        service.engine.load("add")
+        assert (service.add(0.0), told in service.info("add").reason) == (3.0, True)
+        # What was unloaded comes back.
+        service.engine.unload("add")
+        service.engine.load("add")
+        assert (service.add(0.0), told in service.info("add").reason) == (3.0, True)
+        tampered.rename(tmp_path / ".away")
+        service.engine.load("add")
+        assert service.info("add").reason == ""
+
+
+def test_what_the_page_says_of_unloaded_models_and_the_cpu_provider(tmp_path: Path, library: ort.Library) -> None:
+    serving.adds(tmp_path, 1.0)
+    with serving.serving(tmp_path, "[provider:cpu]\narena = no\n") as service:
+        assert (service.info("add").state, service.engine.ready()) == ("failed", False)
+        assert 'no option "arena"' in service.info("add").reason
+        service.engine.unload("add")
+        assert service.engine.ready()
 
 
 def test_a_new_payload_makes_room_for_a_newer(service: Service) -> None:
