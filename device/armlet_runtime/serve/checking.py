@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from pathlib import Path
 from typing import Any
 
 from armlet_runtime import ort
@@ -42,6 +43,9 @@ def _ask(library: str | None) -> tuple[tuple[str, ...], str]:
 
     A process of its own asks: a library without exceptions ends the one that it cannot work in.
     """
+    # The loader would wait for somebody to write into a pipe.
+    if library and Path(library).exists() and not Path(library).is_file():
+        return (), f"{library} is no file"
     ours, theirs = os.pipe()
     child = os.fork()
     if not child:

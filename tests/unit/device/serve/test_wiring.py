@@ -6,16 +6,18 @@ import os
 from pathlib import Path
 
 import pytest
+from armlet_runtime.serve.checking import _ask
 from armlet_runtime.serve.config import ConfigError, Service
 from armlet_runtime.serve.wiring import contract
 
 
 @pytest.mark.parametrize("make", [os.mkfifo, os.mkdir])
-def test_what_is_no_file_is_no_runtime(tmp_path: Path, make: object) -> None:
+def test_what_is_no_file_is_neither_runtime_nor_library(tmp_path: Path, make: object) -> None:
     place = tmp_path / "runtime.json"
     assert callable(make)
     make(place)
     with pytest.raises(ConfigError, match="is no file"):
         contract(Service(runtime=place))
+    assert _ask(str(place)) == ((), f"{place} is no file")
     with pytest.raises(ConfigError, match="No such file"):
         contract(Service(runtime=tmp_path / "none"))
