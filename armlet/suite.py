@@ -22,7 +22,7 @@ _QUICK = (
     "pytest",
     "-q",
     "-m",
-    "not docker and not qemu and not build and not frameworks",
+    "not docker and not qemu and not build and not frameworks and not heavy",
     "tests/unit",
     "tests/contract",
 )
