@@ -51,10 +51,15 @@ def parse(text: str, *, defined: Collection[str] | None = None) -> list[Registra
     Raises:
         ValueError: an entry has another form than ONNX Runtime's macros, or a condition another than those four.
     """
-    plain = _COMMENT.sub(" ", text)
+    plain = without_comments(text)
     if defined is not None:
         plain = switched_on(plain, defined)
     return [_registration(kind, arguments) for kind, arguments in _ENTRY.findall(plain)]
+
+
+def without_comments(text: str) -> str:
+    """A C++ source with a space in place of each comment."""
+    return _COMMENT.sub(" ", text)
 
 
 def switched_on(text: str, defined: Collection[str]) -> str:

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from armlet import digest
 from armlet.coverage.cpp import Unlowerable
 from armlet.coverage.kernels import closing
+from armlet.registrations import without_comments
 
 WHOLE = "*"
-_COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 # A constructor's initialisers may have braces as well; its body's opens at the end of a line.
 _BODY = re.compile(r"\s*(const\s*)?(noexcept\s*)?(\{|:[^;]*?\{[ \t]*\n)")
 
@@ -63,7 +63,7 @@ def body(text: str, row: Restated) -> str:
     Raises:
         Unlowerable: there is no such function.
     """
-    plain = _COMMENT.sub(" ", text)
+    plain = without_comments(text)
     if row.function == WHOLE:
         return plain
     bodies = list(_definitions(plain, row.function))

@@ -8,13 +8,12 @@ from dataclasses import asdict, dataclass
 
 from armlet.coverage.cpp import Unlowerable
 from armlet.coverage.elements import CXX_NAMES
-from armlet.registrations import DOMAINS, parse, switched_on
+from armlet.registrations import DOMAINS, parse, switched_on, without_comments
 
 NHWC = "com.ms.internal.nhwc"
 """The domain of nodes in channels-last layout."""
 
 _DEFINE = re.compile(r"^[ \t]*#define[ \t]+(\w+)\(([^)]*)\)((?:[^\n]*\\\n)*[^\n]*)", re.MULTILINE)
-_COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 _DEFINED = re.compile(r"\bONNX_OPERATOR_(\w*?)KERNEL_EX\s*\(")
 _CONSTRAINT = re.compile(r'\.TypeConstraint\(\s*"(\w+)",')
 _ELEMENT = re.compile(r"DataTypeImpl::GetTensorType<([\w:]+)>\(\)")
@@ -48,7 +47,7 @@ def kernels(texts: Mapping[str, str], *, defined: Collection[str]) -> tuple[Kern
     registered, known = [], {}
     for file, text in texts.items():
         try:
-            plain = _expanded(_COMMENT.sub(" ", switched_on(text, defined)))
+            plain = _expanded(without_comments(switched_on(text, defined)))
             registered += [(file, one) for one in parse(plain)]
             for kernel, types in _definitions(plain):
                 known[(kernel.domain, kernel.op, kernel.since, kernel.until, types)] = kernel
