@@ -1,0 +1,1 @@
+"""Models that come over the air: what a device is told to serve, how it gets there, and how it gets back."""
