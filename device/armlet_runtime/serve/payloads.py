@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
+import hashlib
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Callable, Mapping, NamedTuple, Protocol, Sequence
+from typing import Any, Callable, Literal, Mapping, NamedTuple, Protocol, Sequence
 
 from armlet_runtime.serve.interface import TensorInfo
 
@@ -35,6 +37,9 @@ class Candidate:
     outputs: tuple[TensorInfo, ...]
     rejected: tuple[str, ...] = ()
     """Why other versions were not taken."""
+    payload: str = ""
+    """sha256 of payload.json: which payload this is."""
+    source: Literal["factory", "store"] = "factory"
 
     @property
     def refusals(self) -> str:
@@ -50,6 +55,9 @@ class Catalogue(Protocol):
 
     def current(self, model: str) -> Candidate:
         """The payload to serve, checked anew. Raises :class:`BadPayload`."""
+
+    def refuse(self, candidate: Candidate, reason: str) -> bool:
+        """It failed when it was tried: not to be served in this run. Whether ``current`` may have another one now."""
 
 
 Verify = Callable[[Path], Mapping[str, Any]]
@@ -99,7 +107,11 @@ class FactorySet:
         if len(best) > 1:
             both = " and ".join(str(candidate.folder) for candidate in best)
             raise BadPayload([*reasons, f"{both} are both generation {newest}: one of them has to go"])
-        return best[0] if not reasons else Candidate(**{**vars(best[0]), "rejected": tuple(reasons)})
+        return best[0] if not reasons else dataclasses.replace(best[0], rejected=tuple(reasons))
+
+    def refuse(self, candidate: Candidate, reason: str) -> bool:
+        """There is no other: what came with the rootfs is tried again and again."""
+        return False
 
     def _candidate(self, place: Path) -> Candidate:
         candidate = candidate_of(place, self._verify(place))
@@ -111,7 +123,7 @@ class FactorySet:
         problems = self._check(candidate.manifest)
         if problems:
             raise BadPayload([f"not for this runtime: {problem}" for problem in problems])
-        return candidate
+        return dataclasses.replace(candidate, payload=hashlib.sha256((place / MANIFEST).read_bytes()).hexdigest())
 
 
 def candidate_of(folder: Path, manifest: Mapping[str, Any]) -> Candidate:
