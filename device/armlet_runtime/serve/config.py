@@ -16,6 +16,8 @@ from armlet_runtime.serve.chain import key_of
 from armlet_runtime.serve.limits import Limits
 from armlet_runtime.serve.listening import Address, TcpAddress
 from armlet_runtime.serve.queue import Policy
+from armlet_runtime.update import settings
+from armlet_runtime.update.settings import Updates
 
 DEFAULT = Path("/etc/armlet/device.conf")
 _NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
@@ -90,6 +92,7 @@ class DeviceConfig:
     http: Limits = field(default_factory=Limits)
     defaults: ModelSettings = field(default_factory=ModelSettings)
     models: Mapping[str, ModelSettings] = field(default_factory=dict)
+    updates: Updates = field(default_factory=Updates)
     provider_options: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     """Short name -> its options, over those of the payload."""
     lines: Mapping[str, int] = field(default_factory=dict)
@@ -131,7 +134,12 @@ _MODEL: Mapping[str, Reader] = {
 _HTTP: Mapping[str, Reader] = {
     f.name: _SECONDS if isinstance(f.default, float) else values.whole(1, 1 << 40) for f in dataclasses.fields(Limits)
 }
-_PLAIN: Mapping[str, Mapping[str, Reader]] = {"service": _SERVICE, "http": _HTTP, "models": _MODEL}
+_PLAIN: Mapping[str, Mapping[str, Reader]] = {
+    "service": _SERVICE,
+    "http": _HTTP,
+    "models": _MODEL,
+    "updates": settings.READERS,
+}
 
 
 def load(path: Path) -> DeviceConfig:
@@ -155,6 +163,7 @@ def parse(text: str, name: str = "device.conf") -> DeviceConfig:
         service=Service(**read.get("service", {})),
         http=Limits(**read.get("http", {})),
         defaults=defaults,
+        updates=Updates(**read.get("updates", {})),
         models={key: dataclasses.replace(defaults, **found) for key, found in _named(read, "model")},
         provider_options={key_of(key): found for key, found in _named(read, "provider")},
         lines={section.name: section.line for section in sections},
@@ -175,7 +184,7 @@ def _read(section: ini.Section, problems: list[ini.Problem]) -> dict[str, Any]:
             problems.append(ini.Problem(section.line, f'"{ini.shown(name)}" is no model\'s name'))
         return _values(section, _MODEL, problems)
     if section.name not in _PLAIN:
-        known = ["[service]", "[http]", "[models]", "[model:<name>]", "[provider:<name>]"]
+        known = [*(f"[{name}]" for name in _PLAIN), "[model:<name>]", "[provider:<name>]"]
         what = f"unknown section [{ini.shown(section.name)}]{ini.near(f'[{section.name}]', known)}"
         problems.append(ini.Problem(section.line, what))
         return {}
