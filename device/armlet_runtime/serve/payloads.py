@@ -109,7 +109,7 @@ class FactorySet:
             raise BadPayload([*reasons, f"{both} are both generation {newest}: one of them has to go"])
         return best[0] if not reasons else dataclasses.replace(best[0], rejected=tuple(reasons))
 
-    def refuse(self, candidate: Candidate, reason: str) -> bool:
+    def refuse(self, candidate: Candidate, reason: str) -> bool:  # noqa: ARG002
         """There is no other: what came with the rootfs is tried again and again."""
         return False
 

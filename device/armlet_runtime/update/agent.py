@@ -15,7 +15,7 @@ from typing import Callable, Sequence
 
 from armlet_runtime.serve.backoff import Backoff
 from armlet_runtime.serve.payloads import Candidate
-from armlet_runtime.store.store import StoreError
+from armlet_runtime.update.caretaker import Caretaker
 from armlet_runtime.update.course import LOOK_SECONDS, Course, End
 from armlet_runtime.update.interface import Category, Desired
 
@@ -68,10 +68,9 @@ class Agent:
         self._changed = threading.Condition()
         self._tasks: dict[str, _Task] = {}
         self._crashes: dict[str, tuple[Candidate, str]] = {}
-        self._hopeless: set[tuple[str, str]] = set()
         self._under_way = ""
         self._stopping = False
-        self._steady_at = clock() + course.rules.steady_seconds
+        self._care = Caretaker(course, self.models, clock())
         self._thread = threading.Thread(target=self._run, name="updates", daemon=True)
 
     def start(self) -> None:
@@ -92,8 +91,9 @@ class Agent:
         The newest wish counts. The same again only has the state told again (so MQTT calls this for each message, and
         for nothing else). For a model that nobody knows it is a first payload.
         """
-        if desired is not None and self._catalogue.factory_first and self._is_new(desired):
-            self._end_breaker("a new payload is wished for")
+        if desired is not None and self._catalogue.factory_first and self._care.is_new(desired):
+            log.warning("payloads of the store may serve again: another one is wished for")
+            self._end_breaker()
         with self._changed:
             if model not in self._tasks and len(self._tasks) >= MOST_MODELS:
                 log.error("%s: more than %d models are wished for", model, MOST_MODELS)
@@ -264,64 +264,23 @@ class Agent:
                     break
                 model = next(iter(self._crashes))
                 payload, how = self._crashes.pop(model)
-            self._give_back(model, payload, how)
+            self._care.give_back(payload, how, self)
         self._board.refresh()
-        if self._clock() < self._steady_at:
-            return
-        self._steady_at += self._course.rules.steady_seconds
-        if self._catalogue.factory_first:
-            self._end_breaker("the service runs steadily again")
-            for model in self.models():
-                self._course.serve_best(model, self)
-            return
-        try:
-            self._store.steady()
-        except (OSError, StoreError) as error:
-            log.warning("a steady run could not be noted: %s", error)
+        if self._care.look(self._clock(), self):
+            self._go_on()
 
-    def _give_back(self, model: str, payload: Candidate, how: str) -> None:
-        state = self._store.state(model)
-        serving = self._course.engine.serving(model)
-        trying = state.candidate is not None and state.candidate.ref.id == payload.payload
-        if trying or serving is None or serving.payload != payload.payload:
-            return
-        reason = f"{how}, again and again"
-        if not self._catalogue.refuse(payload, reason):
-            if (model, payload.payload) not in self._hopeless:
-                self._hopeless.add((model, payload.payload))
-                self._board.alert(model, "crashes", f"{reason}, and there is no other payload")
-            return
-        if state.committed is not None and state.committed.id == payload.payload:
-            try:
-                self._store.revert(model, "crashes", reason)
-            except (OSError, StoreError) as error:
-                self._board.alert(model, "store", f"the state could not be written: {error}")
-        self._course.serve_best(model, self)
-        self._board.tell(model, "ROLLED_BACK", category="crashes", reason=reason)
-        self._board.alert(model, "crashes", f"{payload.version}: {reason}")
-
-    def _is_new(self, desired: Desired) -> bool:
-        state = self._store.state(desired.model)
-        known = {ref.id for ref in (state.committed, state.candidate and state.candidate.ref) if ref is not None}
-        return desired.payload not in known and not state.refusal(desired)[0]
-
-    def _end_breaker(self, why: str) -> None:
-        log.warning("payloads of the store may serve again: %s", why)
+    def _end_breaker(self) -> None:
+        """What was left by the last run goes on too."""
         self._catalogue.factory_first = False
+        self._go_on()
+
+    def _go_on(self) -> None:
         with self._changed:
             for task in self._tasks.values():
                 if task.resume is not None and task.due is None:
                     task.due = self._clock()
 
     def _collect(self) -> None:
-        """Remove what nobody needs."""
         with self._changed:
             hoped = [task.wish for task in self._tasks.values() if task.wish is not None and task.due is not None]
-        keep = {key for wish in hoped for key in (wish.payload, wish.archive_sha256)}
-        # In this run a payload may serve that the state does not name any more, or not yet.
-        serving = [self._course.engine.serving(model) for model in self.models()]
-        keep |= {one.payload for one in serving if one is not None}
-        try:
-            self._store.collect(keep)
-        except (OSError, StoreError) as error:
-            log.warning("what is not needed any more could not be removed: %s", error)
+        self._care.collect(hoped)

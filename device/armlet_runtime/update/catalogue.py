@@ -9,7 +9,7 @@ from typing import Any, Callable, Iterator, Mapping, Protocol, Sequence
 from armlet_runtime.refusal import PayloadError
 from armlet_runtime.serve.payloads import BadPayload, Candidate, Check, FactorySet, candidate_of
 from armlet_runtime.store.state import ModelState
-from armlet_runtime.store.store import Held
+from armlet_runtime.store.admission import Held
 
 
 class Shelf(Protocol):
@@ -126,4 +126,4 @@ class StoredSet:
         stored = [ref.id for ref in (state.committed, state.previous) if ref is not None]
         # Each verifies only when the one before it is no good.
         looks = [lambda ref=ref: self.stored(model, ref) for ref in stored]
-        yield from [*of_the_rootfs, *looks] if newer else [*looks, *of_the_rootfs]  # type: ignore[misc]
+        yield from [*of_the_rootfs, *looks] if newer else [*looks, *of_the_rootfs]

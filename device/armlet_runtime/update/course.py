@@ -11,13 +11,15 @@ from armlet_runtime import refusal
 from armlet_runtime.refusal import PayloadError
 from armlet_runtime.serve.payloads import BadPayload, Candidate
 from armlet_runtime.serve.slot import Activation
+from armlet_runtime.serve.tally import Seen
 from armlet_runtime.store.state import Ref
-from armlet_runtime.store.store import Store, StoreError
+from armlet_runtime.store.errors import StoreError
+from armlet_runtime.store.store import Store
 from armlet_runtime.update.board import Board
 from armlet_runtime.update.catalogue import StoredSet
 from armlet_runtime.update.interface import Category, Desired, Fetcher, FetchError, State
 from armlet_runtime.update.needs import Engine
-from armlet_runtime.update.probation import Old, Verdict, judge
+from armlet_runtime.update.probation import Verdict, judge
 from armlet_runtime.update.settings import Updates
 
 URL_BLOCK = 64 << 10
@@ -188,14 +190,14 @@ class Course:
                 raise Interrupted from error
             raise Ended(End("FAILED", error.category, error.reason, error.again)) from error
 
-    def _tried(self, desired: Desired, candidate: Candidate, watch: Watch) -> Old:
+    def _tried(self, desired: Desired, candidate: Candidate, watch: Watch) -> Seen:
         """The payload serves now. What served before."""
         model, before = desired.model, self.engine.serving(desired.model)
         if watch.stopping():
             raise Interrupted
         self.store.begin_trial(model, Ref(candidate.payload, candidate.version, candidate.generation))
         self.board.tell(model, "TRIAL", desired=desired, phase="trial")
-        old = Old(self.engine.seen(model, before.payload)) if before is not None else Old()
+        old = self.engine.seen(model, before.payload) if before is not None else Seen()
         done = self.engine.attempt(Activation(candidate, judged=True, serial=self.rules.swap == "serial"))
         if not done.reason:
             return old
@@ -207,7 +209,7 @@ class Course:
             raise Interrupted
         raise Ended(End("FAILED", "trial", done.reason, again=True))
 
-    def _watched(self, desired: Desired, candidate: Candidate, old: Old, watch: Watch) -> End:
+    def _watched(self, desired: Desired, candidate: Candidate, old: Seen, watch: Watch) -> End:
         model = desired.model
         self._noted(model, lambda: self.store.begin_probation(model))
         self.board.tell(model, "TRIAL", desired=desired, phase="probation")

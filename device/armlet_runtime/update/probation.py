@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal, Mapping, NamedTuple
 
 from armlet_runtime.serve.tally import Seen
@@ -16,14 +15,6 @@ _NOISE_SECONDS = 0.001
 """Slower by less than this is nobody's loss, whatever the ratio."""
 _SHARE_LOST = 0.05
 """Of the nodes, that a provider may have lost since the trial."""
-
-
-@dataclass(frozen=True)
-class Old:
-    """The payload before."""
-
-    seen: Seen = Seen()
-    """When it was relieved."""
 
 
 class Verdict(NamedTuple):
@@ -41,7 +32,7 @@ def judge(
     rules: Updates,
     elapsed: float,
     new: Seen,
-    old: Old,
+    old: Seen,
     *,
     budget_ms: float | None,
     share_then: Mapping[str, float],
@@ -54,6 +45,7 @@ def judge(
 
     Args:
         elapsed: seconds since it took over.
+        old: of the payload before, when it was relieved.
         budget_ms: ``p95_ms`` of payload.json: it is the maker's word, and the old payload's speed then does not matter.
         share_then: provider -> share of the nodes in the trial; ``share_now``: in the worker that serves now.
     """
@@ -67,19 +59,19 @@ def judge(
     return _GOOD
 
 
-def _bad(rules: Updates, new: Seen, old: Old, budget_ms: float | None) -> Verdict | None:
+def _bad(rules: Updates, new: Seen, old: Seen, budget_ms: float | None) -> Verdict | None:
     if new.crashes > rules.max_crashes:
         return Verdict("bad", "crashes", f"its worker failed {new.crashes} times in probation")
     if new.requests < rules.probation_requests:
         return None
-    rate, before = new.errors / new.requests, _rate(rules, old.seen)
+    rate, before = new.errors / new.requests, _rate(rules, old)
     if rate > max(rules.max_error_rate, before * _EXCUSED):
         told = f"{rate:.1%} of {new.requests} requests failed, and {before:.1%} did before"
         return Verdict("bad", "probation", told)
     return _slow(rules, new, old, budget_ms)
 
 
-def _slow(rules: Updates, new: Seen, old: Old, budget_ms: float | None) -> Verdict | None:
+def _slow(rules: Updates, new: Seen, old: Seen, budget_ms: float | None) -> Verdict | None:
     if new.p95 is None:
         return None
     told = f"the 95th percentile of its answers took {new.p95 * 1e3:.3g} ms"
@@ -87,8 +79,8 @@ def _slow(rules: Updates, new: Seen, old: Old, budget_ms: float | None) -> Verdi
         if new.p95 * 1e3 <= budget_ms:
             return None
         return Verdict("bad", "budget", f"{told}, and its budget is {budget_ms:g} ms")
-    before = old.seen.p95
-    if before is None or not rules.max_slowdown or old.seen.requests < rules.probation_requests:
+    before = old.p95
+    if before is None or not rules.max_slowdown or old.requests < rules.probation_requests:
         return None
     if new.p95 <= max(before * rules.max_slowdown, before + _NOISE_SECONDS):
         return None
