@@ -133,6 +133,7 @@ PROGRAMS = (
     "qemu-arm",
     "qemu-arm-static",
     "systemd-analyze",
+    "mosquitto",
 )
 """What a survey must look for, so that the checks below can judge."""
 
@@ -171,6 +172,12 @@ CHECKS: tuple[Check, ...] = (
         name="systemd-analyze",
         why="tests judge the service's sandbox with it",
         judge=_program(("systemd-analyze",), "systemd", blocking=False),
+        for_tests=True,
+    ),
+    Check(
+        name="mosquitto",
+        why="tests talk MQTT with it as their broker",
+        judge=_program(("mosquitto",), "mosquitto", blocking=False),
         for_tests=True,
     ),
     Check(
