@@ -125,6 +125,7 @@ PROGRAMS = (
     "docker",
     "dockerd",
     "mmdebstrap",
+    "mosquitto",
     "newuidmap",
     "patch",
     "podman",
@@ -133,7 +134,6 @@ PROGRAMS = (
     "qemu-arm",
     "qemu-arm-static",
     "systemd-analyze",
-    "mosquitto",
 )
 """What a survey must look for, so that the checks below can judge."""
 
