@@ -201,12 +201,21 @@ def _is_tolerance(value: Any) -> bool:
 
 def _parsed(data: bytes) -> Any:
     try:
-        found = json.loads(data.decode("utf-8"), object_pairs_hook=_each_once, parse_constant=_no_number)
-        # Escapes can write halves of surrogate pairs, which are no text.
-        json.dumps(found, ensure_ascii=False).encode("utf-8")
-        return found
+        return strict_json(data)
     except (ValueError, RecursionError) as error:
         raise _form("is no JSON") from error
+
+
+def strict_json(data: bytes) -> Any:
+    """JSON whose text is text, whose keys are there once, and whose numbers are numbers.
+
+    Raises:
+        ValueError, RecursionError: it is something else.
+    """
+    found = json.loads(data.decode("utf-8"), object_pairs_hook=_each_once, parse_constant=_no_number)
+    # Escapes can write halves of surrogate pairs, which are no text.
+    json.dumps(found, ensure_ascii=False).encode("utf-8")
+    return found
 
 
 def _each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -16,7 +16,8 @@ from armlet_runtime.serve.chain import key_of
 from armlet_runtime.serve.limits import Limits
 from armlet_runtime.serve.listening import Address, TcpAddress
 from armlet_runtime.serve.queue import Policy
-from armlet_runtime.update import settings
+from armlet_runtime.update import mqtt_settings, settings
+from armlet_runtime.update.mqtt_settings import MqttSettings
 from armlet_runtime.update.settings import Updates
 
 DEFAULT = Path("/etc/armlet/device.conf")
@@ -95,6 +96,8 @@ class DeviceConfig:
     updates: Updates = field(default_factory=Updates)
     provider_options: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     """Short name -> its options, over those of the payload."""
+    mqtt: MqttSettings | None = None
+    """None: no updates over MQTT, and no telemetry."""
     lines: Mapping[str, int] = field(default_factory=dict)
     """Section -> where it begins: for problems that show later."""
 
@@ -139,6 +142,7 @@ _PLAIN: Mapping[str, Mapping[str, Reader]] = {
     "http": _HTTP,
     "models": _MODEL,
     "updates": settings.READERS,
+    "mqtt": mqtt_settings.READERS,
 }
 
 
@@ -156,6 +160,7 @@ def parse(text: str, name: str = "device.conf") -> DeviceConfig:
     """Raises :class:`ConfigError` with everything that is wrong; ``name`` is what the file is called in it."""
     sections, problems = ini.parse(text)
     read = {section.name: _read(section, problems) for section in sections}
+    problems += [problem for section in sections if section.name == "mqtt" for problem in _apart(section, read["mqtt"])]
     if problems:
         raise ConfigError([f"{name}:{line}: {what}" for line, what in sorted(problems)])
     defaults = ModelSettings(**read.get("models", {}))
@@ -166,8 +171,15 @@ def parse(text: str, name: str = "device.conf") -> DeviceConfig:
         updates=Updates(**read.get("updates", {})),
         models={key: dataclasses.replace(defaults, **found) for key, found in _named(read, "model")},
         provider_options={key_of(key): found for key, found in _named(read, "provider")},
+        mqtt=mqtt_settings.settings(read["mqtt"]) if "mqtt" in read else None,
         lines={section.name: section.line for section in sections},
     )
+
+
+def _apart(section: ini.Section, found: Mapping[str, Any]) -> list[ini.Problem]:
+    """What does not go together in ``[mqtt]``."""
+    lines = {key.lower(): entry.line for key, entry in section.entries.items()}
+    return [ini.Problem(lines.get(key, section.line), what) for key, what in mqtt_settings.problems(found)]
 
 
 def _named(read: Mapping[str, dict[str, Any]], kind: str) -> list[tuple[str, dict[str, Any]]]:
