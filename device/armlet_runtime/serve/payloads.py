@@ -75,7 +75,7 @@ class FactorySet:
     def __init__(self, folder: Path, verify: Verify, check: Check) -> None:
         self._folder = folder
         self._verify = verify
-        self._check = check
+        self.check = check
 
     def names(self) -> Sequence[str]:
         """The names of the folders; none where the folder cannot be read."""
@@ -120,7 +120,7 @@ class FactorySet:
             raise BadPayload([what])
         if candidate.version != place.name:
             raise BadPayload([f'it is version "{candidate.version}", in the folder of "{place.name}"'])
-        problems = self._check(candidate.manifest)
+        problems = self.check(candidate.manifest)
         if problems:
             raise BadPayload([f"not for this runtime: {problem}" for problem in problems])
         return dataclasses.replace(candidate, payload=hashlib.sha256((place / MANIFEST).read_bytes()).hexdigest())

@@ -123,10 +123,6 @@ class Agent:
             wished = list(self._tasks)
         return sorted({*self._catalogue.names(), *wished})
 
-    def tell_again(self) -> None:
-        """Have the reporter told every model's state anew: it has connected."""
-        self._board.again(self.models())
-
     def crashing(self, payload: Candidate, how: str) -> None:
         """The worker of what serves fails again and again. For the engine, which holds its lock."""
         with self._changed:
@@ -244,8 +240,6 @@ class Agent:
         if not (newer and end.state == "FAILED"):
             how = {"category": end.category, "reason": end.reason, "retry_seconds": retry}
             self._board.tell(model, end.state, desired=desired if end.state != "IDLE" else None, **how)
-            if end.state in ("FAILED", "ROLLED_BACK") and retry is None:
-                self._board.alert(model, end.state.lower(), f"{desired.version}: {end.category}: {end.reason}")
         self._collect()
 
     def _guarded(self, model: str, desired: Desired) -> End | None:

@@ -62,7 +62,6 @@ class Caretaker:
                 self._board.alert(model, "store", f"the state could not be written: {error}")
         self._course.serve_best(model, watch)
         self._board.tell(model, "ROLLED_BACK", category="crashes", reason=reason)
-        self._board.alert(model, "crashes", f"{payload.version}: {reason}")
 
     def is_new(self, desired: Desired) -> bool:
         """Whether a wish is for a payload that was never tried here."""

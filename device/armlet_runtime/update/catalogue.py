@@ -7,9 +7,9 @@ import threading
 from typing import Any, Callable, Iterator, Mapping, Protocol, Sequence
 
 from armlet_runtime.refusal import PayloadError
-from armlet_runtime.serve.payloads import BadPayload, Candidate, Check, FactorySet, candidate_of
-from armlet_runtime.store.state import ModelState
+from armlet_runtime.serve.payloads import BadPayload, Candidate, FactorySet, candidate_of
 from armlet_runtime.store.admission import Held
+from armlet_runtime.store.state import ModelState
 
 
 class Shelf(Protocol):
@@ -32,11 +32,10 @@ class StoredSet:
     ``factory_first`` holds, any does.
     """
 
-    def __init__(self, factory: FactorySet, store: Shelf, check: Check) -> None:
+    def __init__(self, factory: FactorySet, store: Shelf) -> None:
         self.factory_first = False
         self._factory = factory
         self._store = store
-        self._check = check
         self._lock = threading.Lock()
         self._refused: dict[tuple[str, str], str] = {}
         """(model, payload) -> why not in this run."""
@@ -106,7 +105,7 @@ class StoredSet:
         found = candidate_of(held.folder, manifest)
         if found.model != model:
             raise BadPayload([f'it is a payload of the model "{found.model}"'])
-        problems = self._check(manifest)
+        problems = self._factory.check(manifest)
         if problems:
             raise BadPayload([f"not for this runtime: {problem}" for problem in problems])
         return dataclasses.replace(found, payload=held.payload.sha256, source="store")

@@ -12,8 +12,8 @@ from armlet_runtime.refusal import PayloadError
 from armlet_runtime.serve.payloads import BadPayload, Candidate
 from armlet_runtime.serve.slot import Activation
 from armlet_runtime.serve.tally import Seen
-from armlet_runtime.store.state import Ref
 from armlet_runtime.store.errors import StoreError
+from armlet_runtime.store.state import Ref
 from armlet_runtime.store.store import Store
 from armlet_runtime.update.board import Board
 from armlet_runtime.update.catalogue import StoredSet

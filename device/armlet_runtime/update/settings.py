@@ -9,7 +9,6 @@ from typing import Any, Callable, Literal, Mapping
 from armlet_runtime.serve import values
 
 Swap = Literal["together", "serial"]
-Urls = Literal["https", "https http"]
 
 
 @dataclass(frozen=True)
@@ -22,8 +21,13 @@ class Updates:
     """Left free on the store's file system."""
     swap: Swap = "together"
     """Whether the old worker serves while the new one is tried, or ends before."""
-    urls: Urls = "https"
-    """By which schemes archives may come."""
+    ca: Path | None = None
+    """A PEM file of those who may have signed the certificates of servers that archives come from; None: the
+    system's."""
+    cert: Path | None = None
+    """A PEM file that this device shows them; None: none."""
+    key: Path | None = None
+    """Its private half; None: it is in the same file."""
     probation_seconds: float = 300.0
     """How long a new payload is watched before it counts as good."""
     probation_requests: int = 20
@@ -52,7 +56,9 @@ READERS: Mapping[str, Callable[[str], Any]] = {
     "store": values.path_or_none,
     "reserve_mb": values.whole(0, 65_536),
     "swap": _one_of("together", "serial"),
-    "urls": _one_of("https", "https http"),
+    "ca": values.path_or_none,
+    "cert": values.path_or_none,
+    "key": values.path_or_none,
     "probation_seconds": values.number(0, 604_800),
     "probation_requests": values.whole(1, 1_000_000),
     "max_error_rate": values.number(0, 1),
