@@ -82,6 +82,7 @@ def serve(config: DeviceConfig) -> int:
     server.start()
     log.info("listening on %s", server.where)
     try:
+        metrics.more = updates.families
         updates.begin(engine, metrics)
         _watch(engine, server.where, _each_second(config, watchdog, engine, metrics, server, updates), stop)
     finally:

@@ -6,7 +6,7 @@ import math
 import threading
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import Sequence, Tuple
+from typing import Callable, Iterable, Sequence, Tuple
 
 from armlet_runtime.ort import Tensor
 
@@ -71,6 +71,8 @@ class Metrics:
         self._lock = threading.Lock()
         self._models: dict[str, _Model] = {}
         self._http: Counter[Labels] = Counter()
+        self.more: Callable[[], Iterable[Family]] = tuple
+        """What others count, for the same page."""
         self._updates: dict[str, str] = {}
         self._update_ends: Counter[Labels] = Counter()
 
@@ -135,12 +137,14 @@ class Metrics:
 
     def families(self) -> list[Family]:
         """All of it, for a scraper."""
+        more = self.more()
         with self._lock:
             models = sorted(self._models.items())
             return [
                 *_traffic(models),
                 *_drift(models),
                 *_distribution(models),
+                *more,
                 counter("armlet_http_answers_total", "Answers by endpoint and HTTP status.", dict(self._http)),
                 gauge(
                     "armlet_update_state",

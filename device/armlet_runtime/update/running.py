@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import ssl
 from pathlib import Path
-from typing import Callable, Iterable, Sequence
+from typing import Callable, Iterable, Mapping, Sequence
 
 from armlet_runtime.serve import wiring
 from armlet_runtime.serve.config import ConfigError, DeviceConfig
@@ -64,15 +64,21 @@ class Updates:
             log.warning("the start could not be noted: %s", error)
         self.catalogue.factory_first = self.store.flapping
 
-    def begin(self, engine: Engine, metrics: Metrics, reporter: Reporter | None = None) -> Agent:
-        """Go on with what the last run left, and take wishes; ``reporter`` in place of MQTT is for tests."""
+    def begin(
+        self,
+        engine: Engine,
+        metrics: Metrics,
+        reporter: Reporter | None = None,
+        fetchers: Mapping[str, Fetcher] | None = None,
+    ) -> Agent:
+        """Go on with what the last run left, and take wishes.
+
+        ``reporter`` and ``fetchers`` ("url", "blocks") in place of MQTT and the network are for tests.
+        """
         told = reporter or self.mqtt or Silent()
         blocks = BlocksFetcher(self.mqtt or Silent())
-        fetchers: dict[str, Fetcher] = {"blocks": blocks}
-        try:
-            fetchers["url"] = UrlFetcher(_context(self._config))
-        except OSError as error:
-            raise ConfigError([f"[updates] ca, cert, key: {error}"]) from error
+        if fetchers is None:
+            fetchers = {"url": UrlFetcher(_context(self._config)), "blocks": blocks}
         board = Board(engine, told, lambda report: metrics.updated(report.model, report.state, report.category))
         course = Course(self.store, engine, self.catalogue, fetchers, board, self._config.updates)
         agent = self._agent = Agent(course, enabled=lambda model: self._config.model(model).enabled)
@@ -133,8 +139,8 @@ def problems(config: DeviceConfig, name: str) -> list[str]:
         found.append(f"{name}:{line}: [updates] store: there is no folder {store.parent} to make {store.name} in")
     try:
         _context(config)
-    except OSError as error:
-        found.append(f"{name}:{line}: [updates] ca, cert, key: {error}")
+    except ConfigError as error:
+        found += [f"{name}:{line}: {problem}" for problem in error.problems]
     return found
 
 
@@ -157,4 +163,7 @@ def _store(config: DeviceConfig, factory: FactorySet) -> Store:
 
 def _context(config: DeviceConfig) -> ssl.SSLContext:
     found = config.updates
-    return tls_context(*(str(path or "") for path in (found.ca, found.cert, found.key)))
+    try:
+        return tls_context(*(str(path or "") for path in (found.ca, found.cert, found.key)))
+    except OSError as error:
+        raise ConfigError([f"[updates] ca, cert, key: {error}"]) from error
