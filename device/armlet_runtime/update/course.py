@@ -156,17 +156,23 @@ class Course:
 
     def _obtained(self, desired: Desired, watch: Watch) -> Candidate:
         model = desired.model
+        if not desired.archive_size:
+            return self._left(desired)
         if not self.store.has(desired.payload):
-            if not desired.archive_size:
-                # A candidate of the last run that is not there any more.
-                self.store.withdraw(model)
-                raise Ended(End("IDLE"))
             self.store.demand_space(desired)
             self._download(desired, watch)
             self.board.tell(model, "DOWNLOADED", desired=desired)
         held = self.store.admit(desired)
         self.board.tell(model, "VERIFIED", desired=desired)
         return self.catalogue.candidate(model, held)
+
+    def _left(self, desired: Desired) -> Candidate:
+        """The candidate of the last run; one that is no good any more is forgotten, and may be wished again."""
+        try:
+            return self.catalogue.stored(desired.model, desired.payload)
+        except BadPayload as error:
+            self.store.withdraw(desired.model)
+            raise Ended(End("FAILED", "damaged", str(error))) from error
 
     def _download(self, desired: Desired, watch: Watch) -> None:
         way = "blocks" if desired.block_size else "url"
