@@ -25,6 +25,7 @@ from armlet_runtime.update.settings import Updates
 URL_BLOCK = 64 << 10
 """Bytes: what a power loss costs of a download by URL, at most."""
 LOOK_SECONDS = 1.0
+_LEAST_LOOK = 0.05
 _PROGRESS_SECONDS = 2.0
 _WRITE_AGAIN_SECONDS = 10.0
 _TRIES = 5
@@ -234,9 +235,10 @@ class Course:
                 self.serve_best(model, watch)
                 return End("FAILED", "probation", "it was withdrawn: the payload before is wished again")
             seen, now = self.engine.seen(model, candidate.payload), self._share(model)
+            elapsed = self.clock() - began
             verdict = judge(
                 self.rules,
-                self.clock() - began,
+                elapsed,
                 seen,
                 old,
                 budget_ms=budget.get("p95_ms"),
@@ -244,7 +246,7 @@ class Course:
                 share_now=now,
             )
             if verdict.kind == "wait":
-                watch.pause(LOOK_SECONDS)
+                watch.pause(min(LOOK_SECONDS, max(_LEAST_LOOK, self.rules.probation_seconds - elapsed)))
         if verdict.kind == "bad":
             return self._rolled_back(model, verdict, watch)
         self._committed(desired, watch)
