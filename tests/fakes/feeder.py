@@ -1,7 +1,7 @@
 """``armlet-serve`` with a fake broker and a fake network, both folders: ``python -m tests.fakes.feeder FOLDER CONFIG``.
 
-``FOLDER/wish.json`` is what a broker would have kept: it comes at once, and anew when it changes. ``FOLDER/<sha256>`` are
-archives. All else is the real service.
+``FOLDER/wish.json`` is what a broker would have kept: it comes at once, and anew when it changes. ``FOLDER/<sha256>``
+are archives. All else is the real service.
 """
 
 from __future__ import annotations

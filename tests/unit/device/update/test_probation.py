@@ -6,7 +6,8 @@ import dataclasses
 from typing import Any
 
 import pytest
-from armlet_runtime.serve.budget import FEWEST_RUNS, RUNS, judge as judge_budget
+from armlet_runtime.serve.budget import FEWEST_RUNS, RUNS
+from armlet_runtime.serve.budget import judge as judge_budget
 from armlet_runtime.serve.golden import BudgetError
 from armlet_runtime.serve.tally import Seen, Tallies
 from armlet_runtime.update.probation import judge

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import threading
 from pathlib import Path
@@ -227,7 +226,7 @@ def test_old_payloads_go(tmp_path: Path) -> None:
     with device.running():
         for one in made:
             device.update(one)
-        until(lambda: len(os.listdir(tmp_path / "store" / "payloads")) == 2)
-        assert os.listdir(tmp_path / "store" / "incoming") == []
+        until(lambda: len(list((tmp_path / "store" / "payloads").iterdir())) == 2)
+        assert list((tmp_path / "store" / "incoming").iterdir()) == []
         with pytest.raises((PayloadError, OSError)):
             device.updates.store.held(made[0].desired.payload)
