@@ -48,6 +48,7 @@ def contents(root: Path, layout: Layout, scratch: Path) -> dict[str, Entry]:
     fixed = {
         "/usr/bin/armlet-serve": Entry(source=command, mode=0o755),
         "/usr/lib/systemd/system/armlet-serve.service": Entry(source=device / "systemd/armlet-serve.service"),
+        f"{_DOCUMENT}/examples/network.conf": Entry(source=device / "systemd/armlet-serve.service.d/network.conf"),
         layout.init: Entry(source=device / "init/S90armlet-serve", mode=0o755),
         "/etc/armlet/device.conf": Entry(source=device / "etc/device.conf", keep=True),
         "/etc/armlet/keys": Entry(source=None, mode=0o755),

@@ -16,6 +16,7 @@ import pytest
 from tests.conftest import ROOT
 
 UNIT = ROOT / "device" / "systemd" / "armlet-serve.service"
+NETWORK = UNIT.with_name("armlet-serve.service.d") / "network.conf"
 SCRIPT = ROOT / "device" / "init" / "S90armlet-serve"
 MOST_EXPOSED = 2.5
 
@@ -28,9 +29,14 @@ def settings() -> dict[str, list[str]]:
     return found
 
 
-def test_systemd_judges_the_sandbox_well() -> None:
+@pytest.mark.parametrize("opened", [False, True])
+def test_systemd_judges_the_sandbox_well(opened: bool, tmp_path: Path) -> None:
+    unit = tmp_path / UNIT.name
+    # What a drop-in says counts as if it stood at the end of the section; [Install] comes after it.
+    section, install, rest = UNIT.read_text().partition("[Install]")
+    unit.write_text(section + (NETWORK.read_text() if opened else "") + install + rest)
     run = subprocess.run(
-        ["systemd-analyze", "security", "--offline=true", "--no-pager", str(UNIT)],
+        ["systemd-analyze", "security", "--offline=true", "--no-pager", str(unit)],
         capture_output=True,
         text=True,
         check=True,
