@@ -5,19 +5,20 @@ from __future__ import annotations
 import dataclasses
 import re
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from armlet_runtime.serve import config
+from armlet_runtime.update import interface, settings
 
 from tests.conftest import ROOT
 
-TEXT = (ROOT / "docs" / "service.md").read_text(encoding="utf-8")
+SERVICE, UPDATES = ((ROOT / "docs" / name).read_text(encoding="utf-8") for name in ("service.md", "updates-agent.md"))
 
 
-def rows(after: str) -> dict[str, str]:
-    """Key -> default, of the table that follows some text."""
-    table = TEXT.partition(after)[2].partition("\n| --- ")[2].partition("\n\n")[0]
+def rows(text: str, after: str) -> dict[str, str]:
+    """Key -> default, of the table that follows some words."""
+    table = text.partition(after)[2].partition("\n| --- ")[2].partition("\n\n")[0]
     return {key: default.strip() for key, default in re.findall(r"^\| `(\w+)` \|(.*?)\| ", table, re.MULTILINE)}
 
 
@@ -35,20 +36,30 @@ def told(value: Any) -> str:
 
 
 @pytest.mark.parametrize(
-    ("after", "section", "readers"),
+    ("text", "after", "section", "readers"),
     [
-        ("`[service]`:", config.Service(), config._SERVICE),
-        ("`[models]` for all", config.ModelSettings(), config._MODEL),
+        (SERVICE, "`[service]`:", config.Service(), config._SERVICE),
+        (SERVICE, "`[models]` for all", config.ModelSettings(), config._MODEL),
+        (UPDATES, "`[updates]` in", settings.Updates(), settings.READERS),
     ],
 )
-def test_each_key_and_its_default(after: str, section: Any, readers: Any) -> None:
+def test_each_key_and_its_default(text: str, after: str, section: Any, readers: Any) -> None:
     defaults = {field.name: told(getattr(section, field.name)) for field in dataclasses.fields(section)}
-    assert rows(after) == defaults
+    assert rows(text, after) == defaults
     assert readers.keys() == defaults.keys()
 
 
 def test_the_example_is_one() -> None:
-    example = TEXT.partition("```ini\n")[2].partition("```")[0]
+    example = SERVICE.partition("```ini\n")[2].partition("```")[0]
     read = config.parse(example)
     assert read.model("detector").min_provider_share == {"vsinpu": 0.9}
     assert read.model("other").providers == ("vsinpu", "xnnpack", "cpu")
+
+
+def test_every_state_and_category_of_an_update_is_told() -> None:
+    def told(after: str) -> set[str]:
+        table = UPDATES.partition(after)[2].partition("\n| --- ")[2].partition("\n\n")[0]
+        return {name for line in table.splitlines() for name in re.findall(r"^\| `(\w+)`", line)}
+
+    assert told("# How a model is updated") == set(get_args(interface.State))
+    assert told("## Why it came to nothing") | {""} == set(get_args(interface.Category))
