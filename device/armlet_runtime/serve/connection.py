@@ -162,6 +162,11 @@ class Connection:
         return stalled or (self.state != "writing" and now > self.deadline)
 
     @property
+    def cut_short(self) -> bool:
+        """Whether the client has closed its side within a request."""
+        return self.ended and not self.gone and self.state in ("head", "body")
+
+    @property
     def over(self) -> bool:
         """Whether nothing more can come of it: its client is gone, or waits for no answer and asks nothing more."""
         return self.state != "busy" and (self.gone or (self.ended and self.state != "writing"))

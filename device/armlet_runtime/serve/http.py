@@ -158,6 +158,8 @@ class Server:
                 self._sent(connection, now)
             if not connection.gone:
                 self._advance(connection, now)
+            if connection.cut_short:
+                self._refuse(connection, HttpError(400, "the request ends before it is complete"), now, last=True)
             if connection.over:
                 self._drop(connection)
             self._crowd.watch(connection)

@@ -181,6 +181,8 @@ class Routes:
 
     def _index(self, request: HttpRequest) -> Response:
         only_ready = _options(request, self._limits).get("ready", False)
+        if not isinstance(only_ready, bool):
+            raise HttpError(400, "ready is neither true nor false")
         return json_response(
             [
                 {"name": model.name, "version": model.version, "state": _STATES[model.state], "reason": model.reason}

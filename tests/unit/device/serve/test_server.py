@@ -205,7 +205,17 @@ def test_a_client_may_close_its_side_and_read_on(server: Server) -> None:
     with Client(server) as client:
         client.send(b"GET /v2 HTTP/1.1\r\nHost: h\r\n\r\n" * 3 + b"GET /half")
         client.socket.shutdown(socket.SHUT_WR)
-        assert [client.answer().status for _ in range(3)] == [200] * 3
+        assert [client.answer().status for _ in range(4)] == [200] * 3 + [400]
+        assert client.at_end()
+
+
+@pytest.mark.parametrize("sent", [RAW[:-1], RAW[: -len(JSON)], RAW[:20]], ids=["body", "no body", "head"])
+def test_a_request_that_its_client_cuts_short_is_told(server: Server, sent: bytes) -> None:
+    with Client(server) as client:
+        client.send(sent)
+        client.socket.shutdown(socket.SHUT_WR)
+        answer = client.answer()
+        assert (answer.status, answer.headers["connection"]) == (400, "close")
         assert client.at_end()
 
 
