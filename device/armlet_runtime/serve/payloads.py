@@ -31,6 +31,8 @@ class Candidate:
     model_file: Path
     sha256: str
     """Of the model file."""
+    payload_sha256: str
+    """Of ``payload.json``, and so of everything."""
     inputs: tuple[TensorInfo, ...]
     outputs: tuple[TensorInfo, ...]
     rejected: tuple[str, ...] = ()
@@ -52,8 +54,17 @@ class Catalogue(Protocol):
         """The payload to serve, checked anew. Raises :class:`BadPayload`."""
 
 
-Verify = Callable[[Path], Mapping[str, Any]]
-"""A payload's folder -> payload.json as parsed, once signature and hashes hold. Raises :class:`BadPayload`, OSError."""
+class Verified(NamedTuple):
+    """A payload whose signature and hashes hold."""
+
+    manifest: Mapping[str, Any]
+    """``payload.json`` as parsed."""
+    sha256: str
+    """Of its bytes."""
+
+
+Verify = Callable[[Path], Verified]
+"""Takes a payload's folder. Raises :class:`BadPayload`, OSError."""
 Check = Callable[[Mapping[str, Any]], Sequence[str]]
 """payload.json -> in words, what of it this runtime cannot do."""
 
@@ -102,7 +113,7 @@ class FactorySet:
         return best[0] if not reasons else Candidate(**{**vars(best[0]), "rejected": tuple(reasons)})
 
     def _candidate(self, place: Path) -> Candidate:
-        candidate = candidate_of(place, self._verify(place))
+        candidate = candidate_of(place, *self._verify(place))
         if candidate.model != place.parent.name:
             what = f'it is a payload of the model "{candidate.model}", in the folder of "{place.parent.name}"'
             raise BadPayload([what])
@@ -114,7 +125,7 @@ class FactorySet:
         return candidate
 
 
-def candidate_of(folder: Path, manifest: Mapping[str, Any]) -> Candidate:
+def candidate_of(folder: Path, manifest: Mapping[str, Any], sha256: str) -> Candidate:
     """What a verified ``payload.json`` says. Raises :class:`BadPayload` where it lacks what serving needs."""
     try:
         first = manifest["files"][0]
@@ -131,6 +142,7 @@ def candidate_of(folder: Path, manifest: Mapping[str, Any]) -> Candidate:
             manifest=manifest,
             model_file=folder / _demand(first["path"], str),
             sha256=_demand(first["sha256"], str),
+            payload_sha256=sha256,
             inputs=_tensors(manifest["inputs"]),
             outputs=_tensors(manifest["outputs"]),
         )

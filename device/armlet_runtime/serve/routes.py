@@ -131,6 +131,7 @@ class Routes:
                     "reason": model.reason,
                     "generation": model.generation,
                     "sha256": model.sha256,
+                    "payload_sha256": model.payload_sha256,
                     "providers": list(model.providers),
                     "skipped": dict(model.skipped),
                     "provider_share": dict(model.provider_share),

@@ -111,6 +111,7 @@ class Slot:
             version=shown.version if shown else "",
             generation=shown.generation if shown else 0,
             sha256=shown.sha256 if shown else "",
+            payload_sha256=shown.payload_sha256 if shown else "",
             state=self.state,
             reason=self.reason,
             inputs=shown.inputs if shown else (),

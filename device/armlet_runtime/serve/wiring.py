@@ -13,7 +13,7 @@ from armlet_runtime.refusal import LIBRARY, PayloadError
 from armlet_runtime.serve.config import ConfigError, Service
 from armlet_runtime.serve.drift import references
 from armlet_runtime.serve.metrics import Metrics
-from armlet_runtime.serve.payloads import BadPayload, Candidate, Check, FactorySet, Verify
+from armlet_runtime.serve.payloads import BadPayload, Candidate, Check, FactorySet, Verified, Verify
 
 log = logging.getLogger("armlet.serve")
 
@@ -54,12 +54,12 @@ def verification(service: Service) -> Verify:
     else:
         log.warning("keys is empty: whoever can write to %s decides what is served", service.payloads)
 
-    def verify(folder: Path) -> Mapping[str, Any]:
+    def verify(folder: Path) -> Verified:
         try:
-            found: Mapping[str, Any] = payload.verify_folder(folder, trusted, limit=service.payload_mb << 20).manifest
+            found = payload.verify_folder(folder, trusted, limit=service.payload_mb << 20)
         except PayloadError as error:
             raise BadPayload([str(error)]) from error
-        return found
+        return Verified(found.manifest, found.sha256)
 
     return verify
 

@@ -124,7 +124,7 @@ class FakeDevice:
 
 
 def candidate(**changes: Any) -> Candidate:
-    return dataclasses.replace(candidate_of(Path("/m"), MANIFEST), **changes)
+    return dataclasses.replace(candidate_of(Path("/m"), MANIFEST, ""), **changes)
 
 
 @pytest.fixture

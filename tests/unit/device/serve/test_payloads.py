@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -9,7 +10,7 @@ from typing import Any
 
 import pytest
 from armlet_runtime.serve.interface import TensorInfo
-from armlet_runtime.serve.payloads import BadPayload, FactorySet, problems_of
+from armlet_runtime.serve.payloads import BadPayload, FactorySet, Verified, problems_of
 
 from tests.fakes import handmade
 
@@ -45,6 +46,7 @@ def test_what_is_served(tmp_path: Path) -> None:
     found = made(tmp_path).current("a")
     assert (found.model, found.version, found.generation, found.folder) == ("a", "2.0", 3, folder)
     assert (found.model_file.read_bytes(), found.sha256) == (b"model", found.manifest["files"][0]["sha256"])
+    assert found.payload_sha256 == hashlib.sha256((found.folder / "payload.json").read_bytes()).hexdigest()
     assert found.inputs == (TensorInfo("x", "float", ("n", 3)),)
     assert found.outputs == (TensorInfo("y", "int64", (1,)),)
     assert problems_of(made(tmp_path)) == []
@@ -109,7 +111,9 @@ def test_another_skus_payload(tmp_path: Path) -> None:
 )
 def test_damaged_manifests(tmp_path: Path, fields: dict[str, Any]) -> None:
     edit(put(tmp_path, "a"), **fields)
-    catalogue = FactorySet(tmp_path, lambda folder: json.loads((folder / "payload.json").read_bytes()), lambda _: ())
+    catalogue = FactorySet(
+        tmp_path, lambda folder: Verified(json.loads((folder / "payload.json").read_bytes()), ""), lambda _: ()
+    )
     with pytest.raises(BadPayload):
         catalogue.current("a")
 
