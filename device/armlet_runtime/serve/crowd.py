@@ -10,9 +10,6 @@ from typing import Iterator
 from .connection import Connection
 from .limits import Limits
 
-EVICT_AFTER = 1.0
-"""Seconds. A connection that has been idle for less may have its request on the way."""
-
 
 class Crowd:
     """The selector, the connections in it, and a way to wake its thread. For that thread alone, but :meth:`wake`."""
@@ -101,11 +98,17 @@ class Crowd:
         connection.gone = True
         connection.socket.close()
 
-    def longest_idle(self, now: float) -> Connection | None:
-        """Who may be sent away for another."""
-        latest = now + self._limits.idle_seconds - EVICT_AFTER
-        idle = [one for one in self._masks if one.state == "idle" and one.deadline < latest]
-        return min(idle, key=lambda one: one.deadline, default=None)
+    def who_gives_way(self, now: float, state: str = "") -> Connection | None:
+        """Who is sent away for another, of those in a state where one is named: slow ones before idle ones."""
+        found = [one for one in self._masks if one.gives_way(now) and state in ("", one.state)]
+        return min(found, key=lambda one: (one.state == "idle" and one.asked, one.since), default=None)
+
+    def drop_lingering(self) -> bool:
+        """Whether there was one that has its answer; it has had the longest time to read it."""
+        lingering = [one for one in self._masks if one.state == "lingering"]
+        if lingering:
+            self.drop(min(lingering, key=lambda one: one.since))
+        return bool(lingering)
 
     def close(self) -> None:
         """Of all, the end."""

@@ -131,19 +131,24 @@ class Server:
             self._welcome(Connection(sock, self._limits, now), now)
 
     def _welcome(self, connection: Connection, now: float) -> None:
-        if self._crowd.crammed:
+        if self._crowd.crammed and not self._crowd.drop_lingering():
             connection.socket.close()
             return
-        turned_away = False
-        if self._crowd.full:
-            idle = self._crowd.longest_idle(now)
-            turned_away = idle is None
-            if idle is not None:
-                self._drop(idle)
+        turned_away = self._crowd.full and not self._make_room(now)
         self._crowd.add(connection)
         if turned_away:
             self._refuse(connection, overloaded("too many connections", self._limits.retry_after), now, last=True)
         self._crowd.watch(connection)
+
+    def _make_room(self, now: float, state: str = "") -> bool:
+        """Whether one could be sent away for another."""
+        slow = self._crowd.who_gives_way(now, state)
+        if slow is None:
+            return False
+        if slow.state in ("head", "body"):
+            self._refuse(slow, HttpError(408, "the request came too slowly, and others wait"), now, last=True)
+        self._drop(slow)
+        return True
 
     def _guarded(self, connection: Connection, mask: int, now: float) -> None:
         """Go on with a connection; whatever fails is its own failure."""
@@ -192,8 +197,9 @@ class Server:
         most = connection.endpoint.body_bytes
         if head.length > most:
             raise HttpError(413, f"the body has {head.length} bytes, at most {most} are taken here")
-        if not self._budget.take(head.length):
-            raise overloaded("too many bytes are in hand", self._limits.retry_after)
+        while not self._budget.take(head.length):
+            if not self._make_room(now, "body"):
+                raise overloaded("too many bytes are in hand", self._limits.retry_after)
         connection.taken = head.length
         connection.start_body(head.length, now)
         if head.expects_continue and connection.filled < head.length:
