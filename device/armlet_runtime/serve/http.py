@@ -92,7 +92,7 @@ class Server:
         self._crowd.listen_on(self._listener, True)
         try:
             while not self._stopping:
-                ready = self._crowd.events(_PAUSE if self._accept_at else _TICK)
+                ready = self._crowd.events(_PAUSE if self._accept_at or self._draining else _TICK)
                 self._tick = now = time.monotonic()
                 for who, mask in ready:
                     if isinstance(who, Connection):
@@ -277,6 +277,9 @@ class Server:
             return
         self._look_at = now + _LOOK
         if self._listener is not None and self._draining:
+            # Closing it would break off those who have connected already, and perhaps asked.
+            for _ in range(0, 2 * self._limits.connections, _ACCEPTED_AT_ONCE):
+                self._accept(self._listener, now)
             self._crowd.listen_on(self._listener, False)
             listening.forget(self._address, self._listener)
             self._listener = None
@@ -284,7 +287,7 @@ class Server:
             self._accept_at = 0.0
             self._crowd.listen_on(self._listener, True)
         for connection in self._crowd:
-            if self._draining and connection.state == "idle":
+            if self._draining and connection.state == "idle" and now - connection.since > _LOOK:
                 self._drop(connection)
             elif connection.expired(now):
                 if connection.state in ("head", "body"):

@@ -144,6 +144,7 @@ def job_for(
         inputs=payload.inputs,
         outputs=payload.outputs,
         golden=tuple(manifest["golden"]),
+        files=tuple((entry["path"], entry["sha256"]) for entry in manifest["files"]),
         min_share=settings.min_provider_share,
         avoid=dict(slot.avoid),
         library=str(service.library) if service.library else "",

@@ -265,6 +265,19 @@ def test_no_worker_outlives_a_killed_service(device: Device, stopped: bool) -> N
         until(lambda: all(gone(pid) for pid in pids), 5.0)
 
 
+def test_a_service_that_was_stopped_goes_on_with_its_workers(device: Device) -> None:
+    device.add()
+    with device.serving("stall_seconds = 2\n") as process:
+        pids = workers(process.pid)
+        for _ in range(2):
+            process.send_signal(signal.SIGSTOP)
+            time.sleep(4.0)
+            process.send_signal(signal.SIGCONT)
+            time.sleep(0.5)
+            assert device.infer(1.0) == [2.0] * 3
+        assert workers(process.pid) == pids
+
+
 def test_without_numpy(device: Device, monkeypatch: pytest.MonkeyPatch) -> None:
     (device.root / "numpy.py").write_text("raise ImportError('there is none')\n")
     monkeypatch.setattr(f"{__name__}.EXTRA_PATH", (str(device.root),))

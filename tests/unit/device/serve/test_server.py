@@ -305,6 +305,18 @@ def test_the_end_lets_what_is_under_way_end() -> None:
         assert not server.live()
 
 
+def test_the_end_breaks_off_nobody_who_has_connected() -> None:
+    with serving(FakeEngine()) as (server, _), contextlib.ExitStack() as stack:
+        clients = [stack.enter_context(Client(server)) for _ in range(60)]
+        ending = threading.Thread(target=server.stop, args=(5.0,))
+        ending.start()
+        for client in clients:
+            client.send(RAW)
+        assert {client.answer().status for client in clients} <= {200, 503}
+        ending.join(5.0)
+        assert not ending.is_alive()
+
+
 def test_a_bug_in_an_endpoint_is_500_and_no_traceback_for_the_client(
     server: Server, caplog: pytest.LogCaptureFixture
 ) -> None:
