@@ -28,6 +28,7 @@ log = logging.getLogger(__name__)
 _TICK = 1.0
 _LOOK = 0.1
 _PAUSE = 0.1
+_SILENCE = 60.0
 _LIVE = 5.0
 _ACCEPTED_AT_ONCE = 16
 
@@ -45,8 +46,7 @@ class Server:
         self._finished: deque[Connection] = deque()
         self._draining = False
         self._stopping = False
-        self._accept_at = 0.0
-        self._look_at = 0.0
+        self._accept_at = self._look_at = self._tell_at = 0.0
         self._tick = time.monotonic()
         self._listener: socket.socket | None = listening.listen(address, limits.connections)
         self.where = listening.describe(address, self._listener)
@@ -122,7 +122,9 @@ class Server:
             except OSError as error:
                 # Without a free descriptor the listener stays readable: look the other way for a moment.
                 if error.errno in (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM):
-                    log.warning("cannot accept: %s", error)
+                    if now >= self._tell_at:
+                        log.warning("cannot accept: %s", error)
+                        self._tell_at = now + _SILENCE
                     self._crowd.listen_on(listener, False)
                     self._accept_at = now + _PAUSE
                 return

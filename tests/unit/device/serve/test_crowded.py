@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import contextlib
+import socket
+import subprocess
+import sys
 import time
+from pathlib import Path
+from subprocess import PIPE
 
 import pytest
 from armlet_runtime.serve.limits import Limits
 
+from tests.conftest import ROOT
 from tests.fakes.fake_engine import FakeEngine
 from tests.fakes.service import Answer, Client, serving
 
@@ -87,3 +93,37 @@ def test_everybody_who_is_turned_away_is_told() -> None:
             client = stack.enter_context(Client(server))
             turned_away.append(client.answer().status)
         assert turned_away == [503] * 30
+
+
+FEW_FILES = """
+import resource, sys
+resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))
+from tests.fakes.fake_engine import FakeEngine
+from tests.fakes.service import Client, serving
+with serving(FakeEngine()) as (server, _):
+    print(server.port, flush=True)
+    sys.stdin.read()
+"""
+
+
+def test_few_files_are_enough() -> None:
+    """Clients alone cannot take all descriptors: workers and payloads need some."""
+    environment = {"PYTHONPATH": f"{ROOT}:{ROOT / 'device'}"}
+    with (
+        subprocess.Popen(
+            [sys.executable, "-c", FEW_FILES], env=environment, stdin=PIPE, stdout=PIPE, stderr=PIPE, text=True
+        ) as process,
+        contextlib.ExitStack() as stack,
+    ):
+        assert process.stdout is not None
+        port = int(process.stdout.readline())
+        clients = [stack.enter_context(socket.create_connection(("127.0.0.1", port), 10)) for _ in range(100)]
+        time.sleep(0.3)
+        files = len(list(Path(f"/proc/{process.pid}/fd").iterdir()))
+        assert files < 60
+        clients[-1].close()
+        with socket.create_connection(("127.0.0.1", port), 10) as client:
+            client.sendall(b"GET /v2 HTTP/1.1\r\nHost: h\r\n\r\n")
+            assert client.recv(100).startswith(b"HTTP/1.1 200 ")
+        _, log = process.communicate("")
+    assert log.splitlines() == ["at most 16 connections instead of 64: this process may open 64 files"]

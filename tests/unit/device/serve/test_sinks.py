@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import logging
+import os
+import threading
 from pathlib import Path
 
 import pytest
@@ -55,3 +57,11 @@ def test_a_folder_that_takes_nothing_is_told_once(tmp_path: Path, caplog: pytest
     (tmp_path / "none").mkdir()
     sink.write({}, 2)
     assert len(lines(tmp_path / "none" / "telemetry.jsonl")) == 1
+
+
+def test_a_pipe_holds_nobody_up(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    writing = threading.Thread(target=FileSink(tmp_path / "pipe").write, args=({"a": 1.0}, 0.0), daemon=True)
+    writing.start()
+    writing.join(5)
+    assert not writing.is_alive()
