@@ -187,4 +187,8 @@ def _demand(value: Any, kind: Any) -> Any:
 
 def _is_folder(place: Path) -> bool:
     # What a packer or an unfinished copy left behind begins with a dot.
-    return place.is_dir() and not place.name.startswith(".")
+    try:
+        return place.is_dir() and not place.name.startswith(".")
+    except OSError:
+        # A link to where this user may not look, say: it hides no other, and what is wrong is told where it is used.
+        return True

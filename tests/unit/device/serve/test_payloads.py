@@ -124,3 +124,14 @@ def test_files_that_are_not_there(tmp_path: Path) -> None:
     assert "No such file" in refused(tmp_path)[0]
     (folder / "payload.json").write_text("{")
     assert refused(tmp_path) == (f"{folder}: payload.json is no JSON",)
+
+
+def test_a_place_that_cannot_be_looked_at_hides_no_other(tmp_path: Path) -> None:
+    put(tmp_path, "a")
+    (tmp_path / "b").symlink_to("x" * 300)
+    (tmp_path / "a" / "9").symlink_to("x" * 300)
+    catalogue = FactorySet(tmp_path, handmade.verify_hashes, lambda _: ())
+    assert list(catalogue.names()) == ["a", "b"]
+    assert "too long" in catalogue.current("a").rejected[0]
+    with pytest.raises(BadPayload, match="too long"):
+        catalogue.current("b")
