@@ -100,5 +100,6 @@ def test_the_folder_is_the_package_for_devices(made: dict[Format, Path]) -> None
 
 
 def test_the_file_that_comes_with_it_changes_nothing(made: dict[Format, Path]) -> None:
-    read = load(made["folder"] / "etc/armlet/device.conf")
-    assert dataclasses.replace(read, lines={}) == DeviceConfig()
+    config, problems, in_doubt = load(made["folder"] / "etc/armlet/device.conf")
+    assert (problems, in_doubt) == ([], frozenset())
+    assert dataclasses.replace(config, lines={}, key_lines={}, name="device.conf") == DeviceConfig()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Callable, Mapping, NamedTuple, Protocol, Sequence
+from typing import Any, Callable, Mapping, Protocol, Sequence
 
 from armlet_runtime.serve.interface import TensorInfo
 
@@ -76,6 +76,14 @@ class FactorySet:
         except OSError:
             return []
 
+    def problem(self) -> str:
+        """Why there is no model at all; empty: there is one."""
+        try:
+            inside = list(self._folder.iterdir())
+        except OSError as error:
+            return f"the payloads' folder {self._folder}: {error.strerror}"
+        return "" if any(map(_is_folder, inside)) else f"{self._folder} holds no payload"
+
     def current(self, model: str) -> Candidate:
         """The payload to serve, checked anew. Raises :class:`BadPayload`."""
         folder = self._folder / model
@@ -136,24 +144,6 @@ def candidate_of(folder: Path, manifest: Mapping[str, Any]) -> Candidate:
         )
     except (KeyError, IndexError, TypeError, AttributeError) as error:
         raise BadPayload([f"its {MANIFEST} is not complete: {error}"]) from error
-
-
-class Problem(NamedTuple):
-    """A payload that is not served as it should be."""
-
-    model: str
-    what: str
-
-
-def problems_of(catalogue: Catalogue) -> list[Problem]:
-    """Everything that is wrong with the payloads, checked one after the other."""
-    found: list[Problem] = []
-    for model in catalogue.names():
-        try:
-            found += [Problem(model, reason) for reason in catalogue.current(model).rejected]
-        except BadPayload as error:
-            found += [Problem(model, reason) for reason in error.reasons]
-    return found
 
 
 def _tensors(entries: Any) -> tuple[TensorInfo, ...]:

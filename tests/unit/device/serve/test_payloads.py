@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from armlet_runtime.serve.interface import TensorInfo
-from armlet_runtime.serve.payloads import BadPayload, FactorySet, problems_of
+from armlet_runtime.serve.payloads import BadPayload, FactorySet
 
 from tests.fakes import handmade
 
@@ -47,11 +47,13 @@ def test_what_is_served(tmp_path: Path) -> None:
     assert (found.model_file.read_bytes(), found.sha256) == (b"model", found.manifest["files"][0]["sha256"])
     assert found.inputs == (TensorInfo("x", "float", ("n", 3)),)
     assert found.outputs == (TensorInfo("y", "int64", (1,)),)
-    assert problems_of(made(tmp_path)) == []
+    assert (found.rejected, made(tmp_path).problem()) == ((), "")
 
 
 def test_no_folder(tmp_path: Path) -> None:
     assert made(tmp_path / "none").names() == []
+    assert made(tmp_path / "none").problem() == f"the payloads' folder {tmp_path}/none: No such file or directory"
+    assert made(tmp_path).problem() == f"{tmp_path} holds no payload"
     assert "No such file" in refused(tmp_path)[0]
     (tmp_path / "a").mkdir()
     assert refused(tmp_path) == (f"{tmp_path}/a holds no payload",)
@@ -66,7 +68,6 @@ def test_the_newest_that_is_sound_is_served(tmp_path: Path) -> None:
     found = made(tmp_path).current("a")
     assert found.version == "0.9"
     assert found.rejected == (f"{newest}: model.onnx is not what was signed",)
-    assert [problem.model for problem in problems_of(made(tmp_path))] == ["a"]
 
 
 def test_two_models_of_one_name(tmp_path: Path) -> None:
