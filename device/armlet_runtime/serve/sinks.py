@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import logging
 import math
 import os
+import stat
 import time
 from pathlib import Path
 from typing import Iterable, Mapping, Protocol
@@ -57,7 +59,11 @@ class FileSink:
             self._failed = False
 
     def _append(self, line: bytes) -> None:
-        with self._path.open("ab") as file:
+        # Opening a pipe would wait for somebody to read from it, and the watchdog with it.
+        descriptor = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NONBLOCK | os.O_CLOEXEC, 0o666)
+        with os.fdopen(descriptor, "ab") as file:
+            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+                raise OSError(errno.EINVAL, "it is no file", str(self._path))
             # What a power cut left of a line is a line of its own, not the beginning of this one.
             if file.tell() and not self._ends_well():
                 line = b"\n" + line
