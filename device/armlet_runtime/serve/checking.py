@@ -9,7 +9,7 @@ from armlet_runtime.serve.chain import Wanted
 from armlet_runtime.serve.config import ConfigError, DeviceConfig, Reading
 from armlet_runtime.serve.cores import budget
 from armlet_runtime.serve.finding import HOST, INPUT, WARNING, Finding
-from armlet_runtime.serve.payloads import BadPayload, Candidate, FactorySet
+from armlet_runtime.serve.payloads import BadPayload, Candidate, FactorySet, folder_problem
 
 
 class Report(NamedTuple):
@@ -30,6 +30,9 @@ def report(reading: Reading, cores: set[int], *, payloads_too: bool = True) -> R
         findings += _listen(config)
     catalogue = _catalogue(reading, findings)
     good: dict[str, Candidate] = {}
+    if payloads_too and "payloads" not in doubt:
+        problem = folder_problem(config.service.payloads)
+        findings += [Finding(f"{config.place('service', 'payloads')}{problem}")] if problem else []
     if payloads_too and catalogue is not None and "payloads" not in doubt:
         good = _payloads(config, catalogue, findings)
     chains = {name: _chain(config, candidate) for name, candidate in good.items()}
@@ -77,9 +80,6 @@ def _catalogue(reading: Reading, findings: list[Finding]) -> FactorySet | None:
 def _payloads(config: DeviceConfig, catalogue: FactorySet, findings: list[Finding]) -> dict[str, Candidate]:
     """The payloads that would be tried."""
     there = catalogue.names()
-    problem = catalogue.problem()
-    if problem:
-        findings.append(Finding(f"{config.place('service', 'payloads')}{problem}"))
     for model in config.models:
         if there and model not in there:
             what = f"there is no payload of this model in {config.service.payloads}"
