@@ -7,6 +7,7 @@ import os
 import signal
 import socket
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
@@ -21,7 +22,8 @@ from armlet_runtime.serve.payloads import candidate_of
 from armlet_runtime.serve.settings_check import of_model
 
 from tests.fakes import serving
-from tests.unit.device.serve.test_command import Device, command, environment
+from tests.fakes.payloads import KEY
+from tests.unit.device.serve.test_command import FIELDS, Device, command, environment
 
 OPTIONS = "[provider:cpu]\nnone = 1\n"
 
@@ -197,6 +199,24 @@ def test_serving_says_the_same(device: Device) -> None:
     assert "0 requests were still answered and 0 refused" in told
 
 
+def test_the_log_tells_what_was_drained(device: Device) -> None:
+    folder = serving.takes_long(device.payloads, name="slow", **FIELDS)
+    (folder / "payload.json.sig").write_bytes(KEY.sign((folder / "payload.json").read_bytes()))
+    with subprocess.Popen([*command(), "--config", str(device.conf)], env=environment(), stderr=-1) as process:
+        try:
+            serving.until(lambda: device.get("/v2/health/ready") == 200)
+            given = {"name": "times", "datatype": "INT64", "shape": [], "data": [2500]}
+            asked = [serving.Asking(lambda: device.get("/v2/models/slow/infer", {"inputs": [given]})) for _ in range(2)]
+            time.sleep(0.2)
+            process.send_signal(signal.SIGINT)
+            told = process.communicate(timeout=20)[1].decode()
+        finally:
+            process.kill()
+    assert [one.end().result["outputs"][0]["data"] for one in asked] == [[1.0]] * 2
+    assert "got SIGINT" in told
+    assert "2 requests were still answered and 0 refused" in told
+
+
 def test_all_that_stops_the_service_is_told_at_once(device: Device) -> None:
     device.add()
     text = device.text.replace(f"unix:{device.root}/s", "unix:/none/s").replace(f"{device.root}/keys", "/none")
@@ -214,6 +234,16 @@ def test_options_that_are_refused_when_it_serves(library: ort.Library, tmp_path:
         info = service.info("add")
         assert info.state == "failed"
         assert 'its options are refused: CPUExecutionProvider has no option "none"' in info.reason
+
+
+def test_a_provider_whose_options_are_refused_is_left_out(library: ort.Library, tmp_path: Path) -> None:
+    serving.adds(tmp_path, 1.0)
+    text = f"[service]\nlibrary = {library.path}\n[models]\nproviders = azure, cpu\n[provider:azure]\nx = y\n"
+    with serving.serving(tmp_path, text) as service:
+        info = service.info("add")
+        assert (info.state, info.providers) == ("ready", ("CPUExecutionProvider",))
+        assert info.skipped["azure"].startswith("its options are refused: AzureExecutionProvider: ")
+        assert service.add(1.0) == 2.0
 
 
 def test_a_library_is_asked_without_a_model(library: ort.Library) -> None:
