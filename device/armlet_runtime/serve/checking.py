@@ -49,7 +49,7 @@ def report(reading: Reading, cores: set[int], *, payloads_too: bool = True) -> R
         found = settings_check.of_model(config, candidate, chains[name], told.providers if told else ())
         findings += found
         bad |= {name} if any(one.kind != WARNING for one in found) else set()
-    if told is None or told.problem:
+    if told is None or told.problem or any(one.stops for one in findings):
         return Report(findings, catalogue, [])
     there = set(map(chain.key_of, told.providers))
     usable = {

@@ -18,8 +18,10 @@ from armlet_runtime.serve.checking import report
 from armlet_runtime.serve.config import parse, read
 from armlet_runtime.serve.confine import LEAST_MB
 from armlet_runtime.serve.finding import WARNING
+from armlet_runtime.serve.job import Job
 from armlet_runtime.serve.payloads import candidate_of
 from armlet_runtime.serve.settings_check import of_model
+from armlet_runtime.serve.trial import Trial
 
 from tests.fakes import serving
 from tests.fakes.payloads import KEY
@@ -152,6 +154,8 @@ def test_the_result_is_on_stdout(device: Device) -> None:
     first, second = done.stdout.splitlines()
     assert first == f"add version=1.0 generation=1 providers=cpu cores={cores[0]}"
     assert second.startswith("old version=2.5 generation=7 providers=cpu cores=")
+    device.conf.write_text(f"{device.text}[models]\nqueue = 0\n")
+    assert (device.run("--check").returncode, device.run("--check").stdout) == (2, "")
     device.conf.write_text(device.text)
     assert device.run("--check", "--configuration").stdout == f"{device.conf}: nothing is wrong\n"
 
@@ -236,14 +240,21 @@ def test_options_that_are_refused_when_it_serves(library: ort.Library, tmp_path:
         assert 'its options are refused: CPUExecutionProvider has no option "none"' in info.reason
 
 
-def test_a_provider_whose_options_are_refused_is_left_out(library: ort.Library, tmp_path: Path) -> None:
-    serving.adds(tmp_path, 1.0)
-    text = f"[service]\nlibrary = {library.path}\n[models]\nproviders = azure, cpu\n[provider:azure]\nx = y\n"
-    with serving.serving(tmp_path, text) as service:
-        info = service.info("add")
-        assert (info.state, info.providers) == ("ready", ("CPUExecutionProvider",))
-        assert info.skipped["azure"].startswith("its options are refused: AzureExecutionProvider: ")
-        assert service.add(1.0) == 2.0
+def test_a_provider_whose_options_are_refused_is_left_out(
+    library: ort.Library, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(name: str, options: object, library: object) -> None:
+        if name == "azure":
+            raise ort.OrtError(ort.OrtErrorCode.INVALID_ARGUMENT, "no such\n option")
+
+    monkeypatch.setattr(ort, "try_provider", refuse)
+    wanted = (Wanted("azure", {"x": "y"}), Wanted("xnnpack", {"x": "y"}), Wanted("cpu"))
+    tried: list[object] = []
+    job = Job("m", "1", "/", "/m", wanted, threads=1, cores=(0,), inputs=(), outputs=())
+    left, refused = Trial(job, tried.append)._taken(wanted, library)
+    assert (left, refused) == (list(wanted[1:]), {"azure": "its options are refused: no such option"})
+    # Should it crash on them, it is known which one it was.
+    assert tried == [["azure"], ["xnnpack"]]
 
 
 def test_a_library_is_asked_without_a_model(library: ort.Library) -> None:
