@@ -53,11 +53,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
         _tell(error.problems, sys.stderr)
         return INPUT
     found = checking.report(reading, os.sched_getaffinity(0), payloads_too=chosen.check and not chosen.configuration)
-    if chosen.check or any(one.stops for one in found.findings) or found.catalogue is None:
+    if chosen.check:
         _tell(found.findings, sys.stderr)
-        if chosen.check:
-            _tell(found.models or [f"{chosen.config}: nothing is wrong"] * (not found.findings), sys.stdout)
-        return _code(found.findings)
+        _tell(found.models or [f"{chosen.config}: nothing is wrong"] * (not found.findings), sys.stdout)
+        # What costs one model is not to keep the init script from starting the others.
+        return _code([one for one in found.findings if not (chosen.configuration and one.kind == finding.MODEL)])
+    stops = [one for one in found.findings if one.stops]
+    if stops or found.catalogue is None:
+        _tell(found.findings, sys.stderr)
+        # What else is wrong must not make a lack that passes, such as of a network, look like one that stays.
+        return _code(stops)
     for one in found.findings:
         log.log(logging.WARNING if one.kind == WARNING else logging.ERROR, "%s", one.what)
     try:
@@ -69,7 +74,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _code(findings: Sequence[Finding]) -> int:
     kinds = {one.kind for one in findings}
-    return INPUT if finding.INPUT in kinds else HOST if finding.HOST in kinds else DONE
+    return INPUT if kinds & {finding.INPUT, finding.MODEL} else HOST if finding.HOST in kinds else DONE
 
 
 def serve(config: DeviceConfig, catalogue: Catalogue) -> int:

@@ -8,7 +8,7 @@ from armlet_runtime.serve import asking, chain, listening, settings_check, wirin
 from armlet_runtime.serve.chain import Wanted
 from armlet_runtime.serve.config import ConfigError, DeviceConfig, Reading
 from armlet_runtime.serve.cores import budget
-from armlet_runtime.serve.finding import HOST, INPUT, WARNING, Finding
+from armlet_runtime.serve.finding import HOST, INPUT, MODEL, WARNING, Finding
 from armlet_runtime.serve.payloads import BadPayload, Candidate, FactorySet, folder_problem
 
 
@@ -40,7 +40,9 @@ def report(reading: Reading, cores: set[int], *, payloads_too: bool = True) -> R
     told = None if "library" in doubt else asking.ask(str(config.service.library or "") or None, wanted)
     refused: dict[str, set[str]] = {}
     if told is not None and told.problem:
-        findings.append(Finding(f"{config.place('service', 'library')}{told.problem}"))
+        findings.append(
+            Finding(f"{config.place('service', 'library')}{told.problem} (library= names libonnxruntime.so)")
+        )
     elif told is not None:
         refused = _refused(config, chains, wanted, told, findings)
     findings += settings_check.of_configuration(config, told.providers if told else (), len(cores))
@@ -123,7 +125,8 @@ def _refused(
     for choice, reason in why:
         if choice.options == config.provider_options.get(choice.name) and choice.name not in own:
             own.add(choice.name)
-            findings.append(Finding(config.place(config.provider_section(choice.name)) + _outcome(choice, reason)))
+            place = config.place(config.provider_section(choice.name))
+            findings.append(Finding(place + _outcome(choice, reason), INPUT if choice.name == chain.CPU else MODEL))
     refused: dict[str, set[str]] = {}
     for model, choices in chains.items():
         for choice, reason in why:
@@ -136,7 +139,7 @@ def _refused(
 
 def _outcome(choice: Wanted, reason: str) -> str:
     then = "no model can be served with them" if choice.name == chain.CPU else "it is left out"
-    return f"the library refuses these options, so {then}: {reason}"
+    return f"the library refuses these options, so {then}: {reason} (take out what it does not know)"
 
 
 def _lines(

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-WARNING, INPUT, HOST = "warning", "input", "host"
-"""Served all the same; a mistake in the configuration or a payload; this machine lacks something."""
+WARNING, MODEL, INPUT, HOST = "warning", "model", "input", "host"
+"""Served all the same; costs the models that it is about, or a provider; a mistake in the file or a payload; this machine
+lacks something."""
 
 
 class Finding(NamedTuple):

@@ -7,11 +7,12 @@ from typing import Iterator, Sequence
 from armlet_runtime.serve.chain import CPU, Wanted, key_of
 from armlet_runtime.serve.config import DeviceConfig, ModelSettings
 from armlet_runtime.serve.confine import LEAST_MB
-from armlet_runtime.serve.finding import WARNING, Finding
+from armlet_runtime.serve.finding import MODEL, WARNING, Finding
 from armlet_runtime.serve.payloads import Candidate
 from armlet_runtime.serve.values import unknown_providers
 
 _SHARE = "min_provider_share"
+_MEMORY_HINT = " (raise it, or leave it empty)"
 _MB = 1 << 20
 
 
@@ -46,7 +47,7 @@ def of_model(
         names = [choice.name for choice in chain]
         place = config.place(*_place_of(config, candidate.model, _SHARE))
         found += [
-            Finding(f"{place}{_SHARE} asks for {name}, which is not in the payload's chain of {candidate.model}")
+            _short(place, name, f"is not in the payload's chain of {candidate.model}")
             for name in _asked(settings)
             if name not in names and (name in there or not there)
         ]
@@ -55,7 +56,7 @@ def of_model(
     if limit is not None and LEAST_MB <= limit < LEAST_MB + size / _MB:
         place = config.place(*_place_of(config, candidate.model, "memory_mb"))
         what = f"memory_mb = {limit} is less than {candidate.model} and a worker take"
-        found.append(Finding(f"{place}{what}: {LEAST_MB} MB and {size / _MB:.1f} MB at least"))
+        found.append(Finding(f"{place}{what}: {LEAST_MB} MB and {size / _MB:.1f} MB at least{_MEMORY_HINT}", MODEL))
     return found
 
 
@@ -68,6 +69,11 @@ def _sections(config: DeviceConfig) -> Iterator[tuple[str, ModelSettings]]:
 def _place_of(config: DeviceConfig, model: str, key: str) -> tuple[str, str]:
     own = f"model:{model}"
     return (own if (own, key) in config.key_lines else "models"), key
+
+
+def _short(place: str, name: str, why: str) -> Finding:
+    hint = "take it out, or name a provider that is there"
+    return Finding(f"{place}{_SHARE} asks for {name}, which {why} ({hint})", MODEL)
 
 
 def _asked(settings: ModelSettings) -> list[str]:
@@ -98,12 +104,10 @@ def _shares(config: DeviceConfig, section: str, settings: ModelSettings, reporte
             yield from (Finding(place + what) for what in unknown if own)
         elif there and name not in there:
             if own:
-                yield Finding(
-                    f"{place}{_SHARE} asks for {name}, which the library lacks: it has {', '.join(sorted(there))}"
-                )
+                yield _short(place, name, f"the library lacks: it has {', '.join(sorted(there))}")
         elif settings.providers is not None and name not in (*settings.providers, CPU):
             chain = ", ".join(settings.providers)
-            yield Finding(f"{place}{_SHARE} asks for {name}, which is not in the chain: {chain}")
+            yield _short(place, name, f"is not in the chain: {chain}")
 
 
 def _numbers(config: DeviceConfig, section: str, settings: ModelSettings, cores: int) -> Iterator[Finding]:
@@ -112,5 +116,5 @@ def _numbers(config: DeviceConfig, section: str, settings: ModelSettings, cores:
         yield Finding(config.place(section, "cores") + what, WARNING)
     limit = settings.memory_mb
     if (section, "memory_mb") in config.key_lines and limit is not None and limit < LEAST_MB:
-        what = f"memory_mb = {limit} is less than a worker takes without a model, {LEAST_MB} MB at least"
-        yield Finding(config.place(section, "memory_mb") + what)
+        what = f"memory_mb = {limit} is less than a worker takes without a model, {LEAST_MB} MB at least{_MEMORY_HINT}"
+        yield Finding(config.place(section, "memory_mb") + what, MODEL)

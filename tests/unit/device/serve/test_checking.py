@@ -231,6 +231,23 @@ def test_all_that_stops_the_service_is_told_at_once(device: Device) -> None:
         assert f"{device.conf}:{line}: " in done.stderr
 
 
+def test_a_lack_that_may_pass_is_not_hidden_by_a_mistake_that_costs_one_model(device: Device) -> None:
+    device.add()
+    device.conf.write_text(f"{device.text.replace(f'unix:{device.root}/s', '192.0.2.1:80')}{OPTIONS}")
+    # systemd tries again after 3, and not after 2.
+    assert (device.run().returncode, device.run("--check").returncode) == (3, 2)
+
+
+def test_what_costs_one_model_keeps_no_script_from_starting_the_others(device: Device) -> None:
+    device.add()
+    device.conf.write_text(f"{device.text}[model:add]\nmin_provider_share = vsinpu 0.9\nmemory_mb = 3\n")
+    for arguments, code in ((("--check",), 2), (("--check", "--configuration"), 0)):
+        done = device.run(*arguments)
+        assert (done.returncode, done.stderr.count("\n")) == (code, 2), done
+    device.conf.write_text(device.text + OPTIONS)
+    assert device.run("--check", "--configuration").returncode == 2
+
+
 def test_options_that_are_refused_when_it_serves(library: ort.Library, tmp_path: Path) -> None:
     serving.adds(tmp_path, 1.0)
     text = f"[service]\nlibrary = {library.path}\n"
