@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 WARNING, MODEL, INPUT, HOST = "warning", "model", "input", "host"
-"""Served all the same; costs the models that it is about, or a provider; a mistake in the file or a payload; this machine
+"""Served all the same; costs the models that it is about, or a provider; a mistake in file or payload; this machine
 lacks something."""
 
 
