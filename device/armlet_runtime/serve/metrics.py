@@ -81,6 +81,12 @@ class Metrics:
                 one.seconds += seconds
                 one.latency.add(seconds)
 
+    def inferences(self) -> tuple[int, int]:
+        """How many were answered, and how many refused, since the start."""
+        with self._lock:
+            answered = sum(one.answered for one in self._models.values())
+            return answered, sum(sum(one.outcomes.values()) for one in self._models.values()) - answered
+
     def queue_depth(self, model: str, depth: int) -> None:
         """See :class:`~.interface.Telemetry`."""
         with self._lock:

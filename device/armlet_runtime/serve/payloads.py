@@ -39,6 +39,11 @@ class Candidate:
     """Why other versions were not taken."""
 
     @property
+    def created(self) -> str:
+        """When its maker packed it, in ISO 8601; empty: unknown."""
+        return str(self.manifest.get("created", ""))
+
+    @property
     def refusals(self) -> str:
         """``rejected`` in one line; empty where nothing was."""
         return f"a payload was refused: {'; '.join(self.rejected)}" if self.rejected else ""
@@ -72,7 +77,8 @@ Check = Callable[[Mapping[str, Any]], Sequence[str]]
 class FactorySet:
     """Payloads that came with the rootfs: ``<folder>/<model>/<version>/payload.json``.
 
-    Of several versions the one of the highest generation that may be served is taken.
+    Of several versions the one of the highest generation that may be served is taken, of several of one generation
+    the one that was made first.
     """
 
     def __init__(self, folder: Path, verify: Verify, check: Check) -> None:
@@ -106,11 +112,13 @@ class FactorySet:
         if not found:
             raise BadPayload(reasons or [f"{folder} holds no payload"])
         newest = max(candidate.generation for candidate in found)
-        best = [candidate for candidate in found if candidate.generation == newest]
-        if len(best) > 1:
-            both = " and ".join(str(candidate.folder) for candidate in best)
-            raise BadPayload([*reasons, f"{both} are both generation {newest}: one of them has to go"])
-        return best[0] if not reasons else Candidate(**{**vars(best[0]), "rejected": tuple(reasons)})
+        # No order is between them: who made the generation first has it, so that a restart changes nothing.
+        same = sorted((c for c in found if c.generation == newest), key=lambda c: (c.created, c.version))
+        best, others = same[0], same[1:]
+        reasons += [
+            f"{c.folder}: generation {newest} is version {best.version}'s; pack it with a higher" for c in others
+        ]
+        return best if not reasons else Candidate(**{**vars(best), "rejected": tuple(reasons)})
 
     def _candidate(self, place: Path) -> Candidate:
         candidate = candidate_of(place, *self._verify(place))
@@ -123,6 +131,15 @@ class FactorySet:
         if problems:
             raise BadPayload([f"not for this runtime: {problem}" for problem in problems])
         return candidate
+
+
+def folder_problem(folder: Path) -> str:
+    """Why there is no model at all in a factory set; empty: there is one."""
+    try:
+        inside = list(folder.iterdir())
+    except OSError as error:
+        return f"the payloads' folder {folder}: {error.strerror}"
+    return "" if any(map(_is_folder, inside)) else f"{folder} holds no payload"
 
 
 def candidate_of(folder: Path, manifest: Mapping[str, Any], sha256: str) -> Candidate:
@@ -148,24 +165,6 @@ def candidate_of(folder: Path, manifest: Mapping[str, Any], sha256: str) -> Cand
         )
     except (KeyError, IndexError, TypeError, AttributeError) as error:
         raise BadPayload([f"its {MANIFEST} is not complete: {error}"]) from error
-
-
-class Problem(NamedTuple):
-    """A payload that is not served as it should be."""
-
-    model: str
-    what: str
-
-
-def problems_of(catalogue: Catalogue) -> list[Problem]:
-    """Everything that is wrong with the payloads, checked one after the other."""
-    found: list[Problem] = []
-    for model in catalogue.names():
-        try:
-            found += [Problem(model, reason) for reason in catalogue.current(model).rejected]
-        except BadPayload as error:
-            found += [Problem(model, reason) for reason in error.reasons]
-    return found
 
 
 def _tensors(entries: Any) -> tuple[TensorInfo, ...]:

@@ -67,6 +67,8 @@ class Trial:
         except ort.LibraryError as error:
             raise TrialError(machine.foreign(job.library) or error.message) from error
         usable, skipped = chain.usable(job.chain, ort.get_available_providers(library), job.avoid)
+        usable, refused = self._taken(usable, library)
+        skipped.update(refused)
         folder = self._scratch()
         try:
             prefix = str(Path(folder, "profile")) if folder else ""
@@ -99,6 +101,21 @@ class Trial:
                     hasher.update(piece)
             if hasher.hexdigest() != sha256:
                 raise TrialError(f"{path} has changed since it was verified")
+
+    def _taken(
+        self, choices: Sequence[chain.Wanted], library: ort.Library
+    ) -> tuple[list[chain.Wanted], dict[str, str]]:
+        """The providers whose options the library takes, and why the others are left out."""
+        refused: dict[str, str] = {}
+        for choice in choices:
+            if choice.options:
+                self._trying([choice.name])
+                reason = chain.refusal(choice, library)
+                if reason and choice.name == chain.CPU:
+                    raise TrialError(f"nothing works without the CPU provider, and its options are refused: {reason}")
+                if reason:
+                    refused[choice.name] = f"its options are refused: {reason}"
+        return [choice for choice in choices if choice.name not in refused], refused
 
     def _scratch(self) -> str:
         for place in (*self._job.scratch, tempfile.gettempdir() if not self._job.scratch else "", "/dev/shm"):

@@ -142,7 +142,7 @@ def test_check_finds_everything_at_once(device: Device) -> None:
     found = device.check()
     assert len(found) == 6, "\n".join(found)
     for part in (
-        'device.conf:8: [models] no runtime has a provider "xnpack"; did you mean xnnpack?',
+        'device.conf:9: [models] no runtime has a provider "xnpack"; did you mean xnnpack?',
         f"device.conf:10: [model:none] there is no payload of this model in {device.payloads}",
         "damaged: ",
         "unsigned: ",
