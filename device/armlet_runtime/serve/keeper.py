@@ -27,6 +27,8 @@ log = logging.getLogger("armlet.serve")
 TICK_SECONDS = 0.25
 CRASHES_IN_A_ROW = 5
 """After which somebody has to decide whether another payload should serve."""
+_PAUSE_SECONDS = 1.0
+"""The thread is never that late, unless the whole service was stopped, or the machine had no time for it."""
 Start = Callable[[Job, Owner], WorkerProcess]
 
 
@@ -110,8 +112,12 @@ class Keeper:
                 return
             old = slot.current
             self.release_locked(slot)
-            if slot.ready is None or slot.payload is None or slot.payload.payload != activation.payload.payload:
-                self.tallies.begin(slot.name, activation.payload.payload)
+            if (
+                slot.ready is None
+                or slot.payload is None
+                or slot.payload.payload_sha256 != activation.payload.payload_sha256
+            ):
+                self.tallies.begin(slot.name, activation.payload.payload_sha256)
             slot.current, slot.candidate, slot.activation = worker, None, None
             slot.payload, slot.ready, slot.retry_at = activation.payload, ready, None
             slot.well_since = self._clock()
@@ -170,7 +176,7 @@ class Keeper:
         """What is to serve does not."""
         if slot.payload is None:
             return
-        self.tallies.crashed(slot.name, slot.payload.payload)
+        self.tallies.crashed(slot.name, slot.payload.payload_sha256)
         if slot.backoff.failures >= CRASHES_IN_A_ROW:
             self._gives_up(slot.payload, how)
 
@@ -202,6 +208,7 @@ class Keeper:
                 with self.changed:
                     if self._ending and not self._by_worker:
                         return
+                    self._forgive_pause_locked()
                     self._go_round_locked()
                     self.ticked = self._clock()
                     self.changed.wait(TICK_SECONDS)
@@ -210,6 +217,14 @@ class Keeper:
                 self.broken = True
                 log.exception("the keeper met what it should not")
                 time.sleep(TICK_SECONDS)
+
+    def _forgive_pause_locked(self) -> None:
+        """What workers said meanwhile is still to be read: time that this process missed is held against none."""
+        missed = self._clock() - self.ticked - TICK_SECONDS
+        if missed > _PAUSE_SECONDS:
+            log.warning("the service stood still for %.1f s", missed)
+            for worker in self._by_worker:
+                worker.forgive(missed)
 
     def _go_round_locked(self) -> None:
         for worker, slot in list(self._by_worker.items()):

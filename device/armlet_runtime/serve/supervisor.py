@@ -261,7 +261,7 @@ class Supervisor:
 
     def _of(self, model: str) -> str:
         slot = self._keeper.slots.get(model)
-        return slot.payload.payload if slot is not None and slot.payload is not None else ""
+        return slot.payload.payload_sha256 if slot is not None and slot.payload is not None else ""
 
     def _tell_rejected(self, candidate: Candidate) -> None:
         for reason in candidate.rejected:

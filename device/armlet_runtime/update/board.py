@@ -62,4 +62,4 @@ class Board:
         serving = self._engine.serving(model)
         if serving is None:
             return None
-        return Active(serving.version, serving.generation, serving.payload, serving.source)
+        return Active(serving.version, serving.generation, serving.payload_sha256, serving.source)

@@ -45,17 +45,17 @@ class Caretaker:
         """Has another payload served in place of one that crashes."""
         model, state = payload.model, self._store.state(payload.model)
         serving = self._course.engine.serving(model)
-        tried = state.candidate is not None and state.candidate.ref.id == payload.payload
-        if tried or serving is None or serving.payload != payload.payload:
+        tried = state.candidate is not None and state.candidate.ref.id == payload.payload_sha256
+        if tried or serving is None or serving.payload_sha256 != payload.payload_sha256:
             # A candidate is judged by its probation.
             return
         reason = f"{how}, again and again"
         if not self._catalogue.refuse(payload, reason):
-            if (model, payload.payload) not in self._hopeless:
-                self._hopeless.add((model, payload.payload))
+            if (model, payload.payload_sha256) not in self._hopeless:
+                self._hopeless.add((model, payload.payload_sha256))
                 self._board.alert(model, "crashes", f"{reason}, and there is no other payload")
             return
-        if state.committed is not None and state.committed.id == payload.payload:
+        if state.committed is not None and state.committed.id == payload.payload_sha256:
             try:
                 self._store.revert(model, "crashes", reason)
             except (OSError, StoreError) as error:
@@ -75,7 +75,7 @@ class Caretaker:
         keep = {key for wish in hoped for key in (wish.payload, wish.archive_sha256)}
         # In this run a payload may serve that the state does not name any more, or not yet.
         serving = [self._course.engine.serving(model) for model in self._models()]
-        keep |= {one.payload for one in serving if one is not None}
+        keep |= {one.payload_sha256 for one in serving if one is not None}
         try:
             self._store.collect(keep)
         except (OSError, StoreError) as error:

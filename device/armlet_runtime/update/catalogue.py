@@ -54,7 +54,7 @@ class StoredSet:
             except BadPayload as error:
                 reasons += error.reasons
                 continue
-            refused = self.refused(model, found.payload)
+            refused = self.refused(model, found.payload_sha256)
             if not refused:
                 return dataclasses.replace(found, rejected=(*found.rejected, *reasons))
             reasons.append(f"version {found.version} was tried in vain: {refused}")
@@ -63,12 +63,12 @@ class StoredSet:
     def refuse(self, candidate: Candidate, reason: str) -> bool:
         """Not to be served in this run. Whether there may be another; the last one stays, to be tried again."""
         with self._lock:
-            self._refused[candidate.model, candidate.payload] = reason
+            self._refused[candidate.model, candidate.payload_sha256] = reason
         try:
             self.current(candidate.model)
         except BadPayload:
             with self._lock:
-                del self._refused[candidate.model, candidate.payload]
+                del self._refused[candidate.model, candidate.payload_sha256]
             return False
         return True
 
@@ -102,13 +102,13 @@ class StoredSet:
     def candidate(self, model: str, held: Held) -> Candidate:
         """What has been verified, if it fits. Raises :class:`BadPayload`."""
         manifest: Mapping[str, Any] = held.payload.manifest
-        found = candidate_of(held.folder, manifest)
+        found = candidate_of(held.folder, manifest, held.payload.sha256)
         if found.model != model:
             raise BadPayload([f'it is a payload of the model "{found.model}"'])
         problems = self._factory.check(manifest)
         if problems:
             raise BadPayload([f"not for this runtime: {problem}" for problem in problems])
-        return dataclasses.replace(found, payload=held.payload.sha256, source="store")
+        return dataclasses.replace(found, source="store")
 
     def _in_order(self, model: str, reasons: list[str]) -> Iterator[Callable[[], Candidate]]:
         state = self._store.state(model)

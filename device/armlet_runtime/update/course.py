@@ -124,7 +124,7 @@ class Course:
                 self.board.alert(model, "nothing_serves", str(error))
                 return False
             serving = self.engine.serving(model)
-            if serving is not None and serving.payload == best.payload:
+            if serving is not None and serving.payload_sha256 == best.payload_sha256:
                 return True
             done = self.engine.attempt(Activation(best, serial=self.rules.swap == "serial"))
             if not done.reason or watch.stopping():
@@ -140,7 +140,7 @@ class Course:
         model, payload = desired.model, desired.payload
         state, serving = self.store.state(model), self.engine.serving(model)
         tried = state.candidate is not None and state.candidate.ref.id == payload
-        if serving is not None and serving.payload == payload and not tried:
+        if serving is not None and serving.payload_sha256 == payload and not tried:
             raise Ended(End("UPDATED"))
         factory = self.catalogue.factory(model)
         if factory is not None and desired.generation <= factory.generation:
@@ -202,9 +202,9 @@ class Course:
         model, before = desired.model, self.engine.serving(desired.model)
         if watch.stopping():
             raise Interrupted
-        self.store.begin_trial(model, Ref(candidate.payload, candidate.version, candidate.generation))
+        self.store.begin_trial(model, Ref(candidate.payload_sha256, candidate.version, candidate.generation))
         self.board.tell(model, "TRIAL", desired=desired, phase="trial")
-        old = self.engine.seen(model, before.payload) if before is not None else Seen()
+        old = self.engine.seen(model, before.payload_sha256) if before is not None else Seen()
         done = self.engine.attempt(Activation(candidate, judged=True, serial=self.rules.swap == "serial"))
         if not done.reason:
             return old
@@ -226,7 +226,7 @@ class Course:
             if watch.stopping():
                 raise Interrupted
             serving, newest = self.engine.serving(model), watch.newest()
-            if serving is None or serving.payload != candidate.payload:
+            if serving is None or serving.payload_sha256 != candidate.payload_sha256:
                 self._noted(model, lambda: self.store.withdraw(model))
                 return End("FAILED", "probation", "another payload was loaded meanwhile, or this one was unloaded")
             committed = self.store.state(model).committed
@@ -234,7 +234,7 @@ class Course:
                 self._noted(model, lambda: self.store.withdraw(model))
                 self.serve_best(model, watch)
                 return End("FAILED", "probation", "it was withdrawn: the payload before is wished again")
-            seen, now = self.engine.seen(model, candidate.payload), self._share(model)
+            seen, now = self.engine.seen(model, candidate.payload_sha256), self._share(model)
             elapsed = self.clock() - began
             verdict = judge(
                 self.rules,
@@ -250,7 +250,7 @@ class Course:
         if verdict.kind == "bad":
             return self._rolled_back(model, verdict, watch)
         self._committed(desired, watch)
-        self.catalogue.forgive(model, candidate.payload)
+        self.catalogue.forgive(model, candidate.payload_sha256)
         return End("UPDATED")
 
     def _rolled_back(self, model: str, verdict: Verdict, watch: Watch) -> End:

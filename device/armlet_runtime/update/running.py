@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Callable, Iterable, Mapping, Sequence
 
 from armlet_runtime.serve import wiring
-from armlet_runtime.serve.config import ConfigError, DeviceConfig
+from armlet_runtime.serve.config import DeviceConfig
 from armlet_runtime.serve.exposition import Family
 from armlet_runtime.serve.interface import ModelInfo
 from armlet_runtime.serve.metrics import Metrics
@@ -44,13 +44,10 @@ class Silent:
 class Updates:
     """Made before the engine, whose catalogue it has; begun once that is there.
 
-    Raises :class:`~armlet_runtime.serve.config.ConfigError`, :class:`~armlet_runtime.serve.wiring.HostError`.
+    Whatever is wrong with it costs updates alone: what came with the rootfs is served all the same.
     """
 
     def __init__(self, config: DeviceConfig, factory: FactorySet) -> None:
-        problems = unusable(config)
-        if problems:
-            raise ConfigError(problems)
         self._config = config
         self.store = _store(config, factory)
         self.catalogue = StoredSet(factory, self.store)
@@ -78,7 +75,7 @@ class Updates:
         told = reporter or self.mqtt or Silent()
         blocks = BlocksFetcher(self.mqtt or Silent())
         if fetchers is None:
-            fetchers = {"url": UrlFetcher(_context(self._config)), "blocks": blocks}
+            fetchers = {"blocks": blocks, **_by_url(self._config)}
         board = Board(engine, told, lambda report: metrics.updated(report.model, report.state, report.category))
         course = Course(self.store, engine, self.catalogue, fetchers, board, self._config.updates)
         agent = self._agent = Agent(course, enabled=lambda model: self._config.model(model).enabled)
@@ -125,22 +122,22 @@ def unusable(config: DeviceConfig) -> list[str]:
     """In words, what of the file makes no sense for updates."""
     found = []
     if config.updates.store is not None and config.service.keys is None:
-        found.append("[updates] store needs [service] keys: what nobody signed is not taken from the network")
+        found.append("it needs [service] keys: what nobody signed is not taken from the network")
     if config.mqtt is not None and config.updates.store is None:
-        found.append("[mqtt] needs [updates] store: without one, updates cannot be kept, nor telemetry")
+        found.append("[mqtt] needs it: without one, updates cannot be kept, nor telemetry")
     return found
 
 
-def problems(config: DeviceConfig, name: str) -> list[str]:
+def problems(config: DeviceConfig) -> list[str]:
     """For ``--check``, one line each; the store itself is left alone, since the service may be using it."""
-    found = [f"{name}: {what}" for what in unusable(config)]
-    line, store = config.lines.get("updates", 0), config.updates.store
+    where, store = config.place("updates", "store"), config.updates.store
+    found = [f"{where}{what}" for what in unusable(config)]
     if store is not None and not store.is_dir() and not store.parent.is_dir():
-        found.append(f"{name}:{line}: [updates] store: there is no folder {store.parent} to make {store.name} in")
+        found.append(f"{where}there is no folder {store.parent} to make {store.name} in")
     try:
         _context(config)
-    except ConfigError as error:
-        found += [f"{name}:{line}: {problem}" for problem in error.problems]
+    except OSError as error:
+        found.append(f"{config.place('updates', 'ca')}ca, cert, key: {error}")
     return found
 
 
@@ -148,10 +145,13 @@ def _store(config: DeviceConfig, factory: FactorySet) -> Store:
     updates, service = config.updates, config.service
     if updates.store is None:
         return AbsentStore("this device has no [updates] store")
-    trusted = wiring.trusted_keys(service)
+    wrong = unusable(config)
+    if wrong:
+        log.error("no updates: %s", wrong[0])
+        return AbsentStore(wrong[0])
     limit, reserve = service.payload_mb << 20, updates.reserve_mb << 20
     try:
-        store = Store(updates.store, trusted, factory.check, limit=limit, reserve=reserve)
+        store = Store(updates.store, wiring.trusted_keys(config), factory.check, limit=limit, reserve=reserve)
     except (StoreError, OSError) as error:
         # What came with the rootfs is served all the same.
         log.error("no updates: %s", error)
@@ -163,7 +163,12 @@ def _store(config: DeviceConfig, factory: FactorySet) -> Store:
 
 def _context(config: DeviceConfig) -> ssl.SSLContext:
     found = config.updates
+    return tls_context(*(str(path or "") for path in (found.ca, found.cert, found.key)))
+
+
+def _by_url(config: DeviceConfig) -> dict[str, Fetcher]:
     try:
-        return tls_context(*(str(path or "") for path in (found.ca, found.cert, found.key)))
+        return {"url": UrlFetcher(_context(config))}
     except OSError as error:
-        raise ConfigError([f"[updates] ca, cert, key: {error}"]) from error
+        log.error("nothing can come by URL: [updates] ca, cert, key: %s", error)
+        return {}
