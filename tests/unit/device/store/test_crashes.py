@@ -10,7 +10,7 @@ import itertools
 import random
 import shutil
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -20,8 +20,8 @@ from armlet_runtime.store.incoming import MAP, PART, read_map
 from armlet_runtime.store.state import ModelState
 from armlet_runtime.store.store import Store
 
-from tests.crash_cases import CASES, Case, Step
-from tests.fakes.crash_disk import FakeMedium, RecordingDisk, Tree, read_in, written_out
+from tests.crash_cases import CASES, ONE, Case, Step
+from tests.fakes.crash_disk import FakeMedium, Op, RecordingDisk, Tree, read_in, written_out
 from tests.fakes.deliveries import MODEL, Delivery, demand_sound, demand_tidy, opened
 
 Known = tuple[ModelState, int]
@@ -58,8 +58,13 @@ def prepared(case: Case, base: Path) -> Tree:
     return read_in(base)
 
 
-def enumerated(start: Tree, steps: Sequence[Step | None], base: Path) -> Figures:
-    """Every crash on the way, and every state that it can leave; ``base`` is an empty folder."""
+def enumerated(
+    start: Tree, steps: Sequence[Step | None], base: Path, is_lost: Callable[[Op], bool] = lambda op: False
+) -> Figures:
+    """Every crash on the way, and every state that it can leave; ``base`` is an empty folder.
+
+    ``is_lost`` says which ops the medium does not get.
+    """
     written_out(start, base)
     medium = FakeMedium(start)
     stores: list[Store] = []
@@ -88,7 +93,7 @@ def enumerated(start: Tree, steps: Sequence[Step | None], base: Path) -> Figures
         allowed = {state for _, state in marks[before : before + 2]}
         for tree in medium.states(seed=done):
             figures.states[tree] = figures.states.get(tree, allowed) & allowed
-        if done < len(disk.ops):
+        if done < len(disk.ops) and not is_lost(disk.ops[done]):
             medium.do(disk.ops[done])
     assert medium.now() == read_in(base), "the medium lost track"
     return figures
@@ -180,6 +185,34 @@ def test_every_crash_of_every_case(name: str, base: Path) -> None:
     figures = run(CASES[name], base, again=3)
     print(f"{name}: {figures.prefixes} crashes, {len(figures.states)} states")
     assert len(figures.states) > figures.prefixes / 2
+
+
+@pytest.mark.parametrize(
+    ("name", "lost"),
+    [
+        ("first install", ("sync",)),
+        ("first install", ("sync_folder", "store")),
+        ("first install", ("sync_folder", "store/payloads")),
+        ("first install", ("sync_folder", "store/staging/" + ONE.id)),
+        ("first install", ("sync_folder", f"store/staging/{ONE.id}/golden")),
+        ("garbage", ("sync_folder", "store/trash")),
+        ("download given up", ("sync_folder", "store/incoming")),
+    ],
+)
+def test_the_proof_finds_a_sync_that_is_not_there(name: str, lost: tuple[str, ...], base: Path) -> None:
+    case = CASES[name]
+    for folder in ("before", "work"):
+        (base / folder).mkdir()
+    start = prepared(case, base / "before")
+    figures = enumerated(start, case.steps, base / "work", lambda op: (op.name, *op.arguments)[: len(lost)] == lost)
+
+    def all_survived() -> None:
+        for number, (tree, allowed) in enumerate(figures.states.items()):
+            (base / str(number)).mkdir()
+            survived(case, tree, allowed, base / str(number))
+
+    with pytest.raises((AssertionError, PayloadError, OSError)):
+        all_survived()
 
 
 @pytest.mark.heavy
