@@ -123,18 +123,29 @@ class Admission:
 
     def sweep(self, keep: Collection[str]) -> int:
         """Removes other payloads, and what was left half done; the bytes that were freed. Raises OSError."""
+        freed = self._empty(self._trash)
         for place in sorted(self._payloads.iterdir()):
             if place.name not in keep:
-                self._throw_out(place.name)
-        left = [*self._staging.iterdir(), *self._trash.iterdir()]
-        return sum(remove_tree(self._disk, place) for place in sorted(left))
+                self._disk.rename(place, self._trash / place.name)
+        return freed + self._empty(self._trash) + self._empty(self._staging)
 
     def _throw_out(self, name: str) -> None:
-        """Nothing is a payload any more once it began to be removed."""
-        remove_tree(self._disk, self._trash / name)
+        """There is no such payload any more."""
+        self._empty(self._trash)
         self._disk.rename(self._payloads / name, self._trash / name)
+        self._settle_trash()
+
+    def _settle_trash(self) -> None:
+        """What is in it comes back no more: nothing is a payload once it began to be removed. This also goes for what
+        an earlier run put there and did not sync."""
         self._disk.sync_folder(self._trash)
         self._disk.sync_folder(self._payloads)
+
+    def _empty(self, folder: Path) -> int:
+        places = sorted(folder.iterdir())
+        if places and folder == self._trash:
+            self._settle_trash()
+        return sum(remove_tree(self._disk, place) for place in places)
 
     def _demand_wished(self, payload: Payload, desired: Desired) -> None:
         fields = payload.manifest

@@ -30,6 +30,7 @@ class Place:
         self._disk = disk
         self._root = root
         self._lock = Lock(disk, root / "lock")
+        self._remedy = _OURS
         self.notes: tuple[str, ...] = ()
         try:
             if not root.exists():
@@ -49,6 +50,7 @@ class Place:
         """
         if copies.newer:
             self.readonly = f"{self._root} was written by a newer version of Armlet"
+            self._remedy = "go back to that version, or empty the folder: the payloads are downloaded again"
         if not self.readonly:
             try:
                 self.demand(copies)
@@ -63,7 +65,7 @@ class Place:
             OSError: not now.
         """
         if self.readonly:
-            raise StoreError("store", f"the store cannot be changed: {self.readonly}", _OURS)
+            raise StoreError("store", f"the store cannot be changed: {self.readonly}", self._remedy)
         if not self._lock.held:
             self._lock.take()
             copies.read()
@@ -89,6 +91,7 @@ class Place:
             self._lock.take()
         except BlockingIOError:
             self.readonly = f"another process uses {self._root}"
+            self._remedy = "give each service a folder of its own: [updates] store"
         except OSError as error:
             self._cannot(error)
 

@@ -122,7 +122,7 @@ class Store:
 
     def has(self, payload: str) -> bool:
         """Whether a payload is there: ``admit`` needs no archive then, as long as nothing happened to it."""
-        return self._admission.has(payload)
+        return self._admission.has(_identity(payload))
 
     def held(self, payload: str) -> Held:
         """A payload, every byte of it verified, its signature too; whether it fits the runtime is not looked at.
@@ -131,7 +131,7 @@ class Store:
             PayloadError: it is refused.
             OSError: it is not there or cannot be read.
         """
-        return self._admission.held(payload)
+        return self._admission.held(_identity(payload))
 
     # An update, in the order of its steps.
 

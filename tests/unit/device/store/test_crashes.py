@@ -10,7 +10,7 @@ import itertools
 import random
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -58,42 +58,67 @@ def prepared(case: Case, base: Path) -> Tree:
     return read_in(base)
 
 
-def enumerated(
-    start: Tree, steps: Sequence[Step | None], base: Path, is_lost: Callable[[Op], bool] = lambda op: False
-) -> Figures:
-    """Every crash on the way, and every state that it can leave; ``base`` is an empty folder.
+class Killed(BaseException):
+    """The process ends here."""
 
-    ``is_lost`` says which ops the medium does not get.
-    """
+
+@dataclass
+class Oddity:
+    """What is different from a run in which all goes well."""
+
+    is_lost: Callable[[Op], bool] = lambda op: False
+    """Ops that the medium does not get."""
+    kill_at: int = 0
+    """The call before which the process is killed: a new one goes on then, with what the old one did not sync."""
+
+
+def enumerated(start: Tree, steps: Sequence[Step | None], again: Step, base: Path, oddity: Oddity) -> Figures:
+    """Every crash on the way, and every state that it can leave; ``base`` is an empty folder."""
     written_out(start, base)
     medium = FakeMedium(start)
     stores: list[Store] = []
     marks: list[tuple[int, Known]] = []
+    unsure = -1
 
-    def note(_calls: int = 0, _name: str = "") -> None:
+    def note(calls: int = 0, _name: str = "") -> None:
         """Which states there were, and how much had been done when each began to count."""
         if stores and (not marks or known(stores[-1]) != marks[-1][1]):
             # Opening changes nothing of what is known.
             marks.append((len(disk.ops) if marks else 0, known(stores[-1])))
+        if calls and calls == oddity.kill_at:
+            raise Killed
+
+    def go_on() -> None:
+        if stores:
+            stores[-1].close()
+        stores.append(opened(base, disk))
+        note()
 
     disk = RecordingDisk(base, note)
-    for step in [None, *steps]:
-        if step is None:
-            if stores:
-                stores[-1].close()
-            stores.append(opened(base, disk))
-        else:
-            step(stores[-1])
+    try:
+        go_on()
+        for step in steps:
+            if step is None:
+                go_on()
+            else:
+                step(stores[-1])
+            note()
+    except Killed:
+        before_it = len(marks)
+        go_on()
+        # What was being written then counts now, and perhaps no more after the next power loss.
+        unsure = before_it if len(marks) > before_it else -1
+        again(stores[-1])
         note()
     stores[-1].close()
     figures = Figures(prefixes=len(disk.ops) + 1)
     for done in range(len(disk.ops) + 1):
         # The last one that was over, and the one that was under way.
         before = max(index for index, (end, _) in enumerate(marks) if end <= done)
-        allowed = {state for _, state in marks[before : before + 2]}
+        allowed = {state for _, state in marks[max(before - (before == unsure), 0) : before + 2]}
         for tree in medium.states(seed=done):
             figures.states[tree] = figures.states.get(tree, allowed) & allowed
-        if done < len(disk.ops) and not is_lost(disk.ops[done]):
+        if done < len(disk.ops) and not oddity.is_lost(disk.ops[done]):
             medium.do(disk.ops[done])
     assert medium.now() == read_in(base), "the medium lost track"
     return figures
@@ -112,12 +137,13 @@ def demand_true(root: Path, wanted: Delivery) -> None:
         assert content[number * size : (number + 1) * size] == wanted.block(number, size)
 
 
-def survived(case: Case, tree: Tree, allowed: set[Known], base: Path) -> None:
-    """Boots from what is left."""
+def survived(case: Case, tree: Tree, allowed: set[Known], base: Path) -> Known:
+    """Boots from what is left; what the store says there."""
     written_out(tree, base)
     store = opened(base)
     try:
-        assert known(store) in allowed
+        told = known(store)
+        assert told in allowed
         assert not store.readonly
         assert not store.notes
         if case.damaged:
@@ -133,6 +159,7 @@ def survived(case: Case, tree: Tree, allowed: set[Known], base: Path) -> None:
         assert case.end(demand_sound(store))
         store.collect(())
         demand_tidy(base, store)
+        return told
     finally:
         store.close()
 
@@ -159,7 +186,7 @@ def run(case: Case, base: Path, again: int) -> Figures:
         folder.mkdir()
         return folder
 
-    figures = enumerated(prepared(case, place()), case.steps, place())
+    figures = enumerated(prepared(case, place()), case.steps, case.again, place(), Oddity())
     for tree, allowed in figures.states.items():
         assert allowed, "it may be left at two moments that demand different things of it"
         folder = place()
@@ -168,7 +195,7 @@ def run(case: Case, base: Path, again: int) -> Figures:
     known = [*figures.states]
     for tree in random.Random(1).sample(known, min(again, len(known))):
         folder = place()
-        second = enumerated(tree, [case.again], folder)
+        second = enumerated(tree, [case.again], case.again, folder, Oddity())
         shutil.rmtree(folder)
         figures.prefixes += second.prefixes
         for inner, allowed in second.states.items():
@@ -204,7 +231,8 @@ def test_the_proof_finds_a_sync_that_is_not_there(name: str, lost: tuple[str, ..
     for folder in ("before", "work"):
         (base / folder).mkdir()
     start = prepared(case, base / "before")
-    figures = enumerated(start, case.steps, base / "work", lambda op: (op.name, *op.arguments)[: len(lost)] == lost)
+    oddity = Oddity(is_lost=lambda op: (op.name, *op.arguments)[: len(lost)] == lost)
+    figures = enumerated(start, case.steps, case.again, base / "work", oddity)
 
     def all_survived() -> None:
         for number, (tree, allowed) in enumerate(figures.states.items()):
@@ -213,6 +241,55 @@ def test_the_proof_finds_a_sync_that_is_not_there(name: str, lost: tuple[str, ..
 
     with pytest.raises((AssertionError, PayloadError, OSError)):
         all_survived()
+
+
+def killed_and_cut(name: str, base: Path, kinds: Collection[str]) -> Figures:
+    """A process is killed ahead of each call of some kinds, another one goes on, and then the power goes."""
+    case = CASES[name]
+    (base / "before").mkdir()
+    start = prepared(case, base / "before")
+    (base / "whole").mkdir()
+    written_out(start, base / "whole")
+    names: list[str] = []
+    disk = RecordingDisk(base / "whole", lambda _calls, name: names.append(name))
+    store = opened(base / "whole", disk)
+    for step in case.steps:
+        if step is None:
+            store.close()
+            store = opened(base / "whole", disk)
+        else:
+            step(store)
+    store.close()
+    told: dict[Tree, Known] = {}
+    figures = Figures()
+    for kill_at in [number for number, kind in enumerate(names, 1) if kind in kinds]:
+        folder = base / str(kill_at)
+        folder.mkdir()
+        found = enumerated(start, case.steps, case.again, folder, Oddity(kill_at=kill_at))
+        figures.prefixes += found.prefixes
+        for tree, allowed in found.states.items():
+            if tree not in told:
+                (base / "left").mkdir()
+                told[tree] = survived(case, tree, allowed, base / "left")
+                shutil.rmtree(base / "left")
+            assert told[tree] in allowed
+        figures.states.update(found.states)
+        shutil.rmtree(folder)
+    return figures
+
+
+def test_power_losses_after_a_kill(base: Path) -> None:
+    figures = killed_and_cut("update over committed", base, ["sync_folder"])
+    print(f"{figures.prefixes} crashes, {len(figures.states)} states")
+
+
+@pytest.mark.heavy
+@pytest.mark.parametrize("name", [name for name, case in CASES.items() if not case.damaged])
+def test_power_losses_after_a_kill_anywhere(name: str, base: Path) -> None:
+    kinds = [name for name in vars(RecordingDisk) if not name.startswith("_")]
+    figures = killed_and_cut(name, base, kinds)
+    print(f"{name}: {figures.prefixes} crashes, {len(figures.states)} states")
+    assert figures.states
 
 
 @pytest.mark.heavy
