@@ -8,7 +8,7 @@ from pathlib import Path
 
 from armlet_runtime.store.disk import Disk, replace
 from armlet_runtime.store.state import State
-from armlet_runtime.store.state_file import LARGEST, encoded, settled
+from armlet_runtime.store.state_file import LARGEST, decoded, encoded, settled
 
 COPIES = ("state.a", "state.b")
 
@@ -39,12 +39,17 @@ class Copies:
         return not any((self._root / name).exists() for name in COPIES)
 
     def write(self, state: State) -> None:
-        """Raises OSError: ``state`` is as it was, and the next start may find either."""
+        """Raises:
+        OSError: ``state`` is as it was, and the next start may find either.
+        ValueError: it has something in it that no start would read; nothing was written.
+        """
         # Higher than anything that a write which failed may have left.
+        state = with_fields(state, sequence=self._sequence + 1)
+        data = encoded(state)
+        if decoded(data) != state:
+            raise ValueError("the state is not what its file would say")
         self._sequence += 1
         self._agree = False
-        state = with_fields(state, sequence=self._sequence)
-        data = encoded(state)
         for name in COPIES:
             replace(self._disk, self._root / name, data)
         self.state = state

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from armlet_runtime.store.disk import Disk
-from armlet_runtime.store.incoming import MAP, PART, StoredIncoming, map_of, read_map, regridded
+from armlet_runtime.store.incoming import MAP, MOST_BLOCKS, PART, StoredIncoming, map_of, read_map, regridded
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -63,7 +63,7 @@ def test_a_block_that_does_not_fit_is_not_taken(tmp_path: Path, number: int, len
     assert one.path.stat().st_size == SIZE
 
 
-@pytest.mark.parametrize(("size", "block_size"), [(0, 1), (1, 0), (-1, 5), (1 << 50, 1)])
+@pytest.mark.parametrize(("size", "block_size"), [(0, 1), (1, 0), (-1, 5), (1 << 50, 1), (MOST_BLOCKS + 1, 1)])
 def test_sizes_without_sense_are_none(tmp_path: Path, size: int, block_size: int) -> None:
     with pytest.raises(ValueError, match="blocks"):
         incoming(tmp_path, block_size, size)

@@ -190,6 +190,17 @@ def test_an_older_one_is_stale(store: Store) -> None:
     assert refused(lambda: store.begin_trial(MODEL, ref)).category == "stale"
 
 
+def test_a_state_that_no_start_would_read_is_not_written(store: Store, tmp_path: Path) -> None:
+    fetched(store, TWO)
+    ref = store.admit(TWO.desired).ref
+    before = read_in(tmp_path)
+    for model, other in (("../M", ref), (MODEL, replace(ref, generation=2**60)), ("", ref)):
+        with pytest.raises(ValueError, match="no such"):
+            store.begin_trial(model, other)
+    assert read_in(tmp_path) == before
+    assert store.begin_trial(MODEL, ref) == 1
+
+
 # Room.
 
 
