@@ -2,7 +2,8 @@
 
 The medium promises less than any file system does: what was synced is there; a write that was not is absent, whole, or
 torn (cut short, or of full length and zeros); of the changes of names since a folder was last synced any may be there
-and any may be lost, in whatever order they were made. A rename is one change: it belongs to the folder of the new name.
+and any may be lost, in whatever order they were made. A rename is one change, and it is sure once both its folders have
+been synced.
 """
 
 from __future__ import annotations
@@ -125,6 +126,10 @@ class _Change(NamedTuple):
     """What an unlink takes away: a name that has another inode by then is left alone."""
     source: tuple[int, str] | None = None
 
+    @property
+    def folders(self) -> set[int]:
+        return {self.folder, self.source[0]} if self.source else {self.folder}
+
 
 Names = dict[int, dict[str, int]]
 _ROOT = 0
@@ -142,6 +147,8 @@ class FakeMedium:
             self._add(path, content)
         self._synced: Names = {number: dict(names) for number, names in self._now.items()}
         self._pending: list[_Change] = []
+        self._waits: list[set[int]] = []
+        """Of each pending one, the folders that were not synced since."""
 
     def do(self, op: Op) -> None:
         getattr(self, f"_{op.name}")(*op.arguments)
@@ -182,6 +189,7 @@ class FakeMedium:
     def _change(self, change: _Change) -> None:
         _apply(self._now, change)
         self._pending.append(change)
+        self._waits.append(change.folders)
 
     def _mkdir(self, path: str) -> None:
         folder, name = self._find(path)
@@ -228,16 +236,16 @@ class FakeMedium:
     def _sync_folder(self, path: str) -> None:
         above, name = self._find(path) if path != "." else (-1, "")
         folder = self._now[above][name] if name else _ROOT
-        settled = [change for change in self._pending if change.folder == folder]
+        both = [*zip(self._pending, self._waits, strict=True)]
+        for _, waits in both:
+            waits.discard(folder)
+        settled = [change for change, waits in both if not waits]
         for change in settled:
             _apply(self._synced, change)
         # A rename that is sure takes the old name with it, also where that was never synced.
         left = {(*change.source, change.inode) for change in settled if change.source}
-        self._pending = [
-            change
-            for change in self._pending
-            if change.folder != folder and (change.folder, change.name, change.inode) not in left
-        ]
+        rest = [(one, waits) for one, waits in both if waits and (one.folder, one.name, one.inode) not in left]
+        self._pending, self._waits = [change for change, _ in rest], [waits for _, waits in rest]
 
 
 def _apply(names: Names, change: _Change) -> None:

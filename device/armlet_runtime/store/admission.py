@@ -90,7 +90,7 @@ class Admission:
         else:
             self._demand_wished(held.payload, desired)
             # An earlier run may have ended right after the folder got its name.
-            self._disk.sync_folder(self._payloads)
+            self._settle(self._payloads, self._staging)
             return held
         self._throw_out(desired.payload)
         return None
@@ -118,7 +118,7 @@ class Admission:
             with suppress(OSError):
                 remove_tree(self._disk, staged)
             raise
-        self._disk.sync_folder(self._payloads)
+        self._settle(self._payloads, self._staging)
         return Held(self._payloads / desired.payload, payload)
 
     def sweep(self, keep: Collection[str]) -> int:
@@ -133,18 +133,18 @@ class Admission:
         """There is no such payload any more."""
         self._empty(self._trash)
         self._disk.rename(self._payloads / name, self._trash / name)
-        self._settle_trash()
+        self._settle(self._trash, self._payloads)
 
-    def _settle_trash(self) -> None:
-        """What is in it comes back no more: nothing is a payload once it began to be removed. This also goes for what
-        an earlier run put there and did not sync."""
-        self._disk.sync_folder(self._trash)
-        self._disk.sync_folder(self._payloads)
+    def _settle(self, *folders: Path) -> None:
+        """What was renamed from one to the other stays so."""
+        for folder in folders:
+            self._disk.sync_folder(folder)
 
     def _empty(self, folder: Path) -> int:
         places = sorted(folder.iterdir())
         if places and folder == self._trash:
-            self._settle_trash()
+            # Nothing is a payload once it began to be removed, also where an earlier run put it here.
+            self._settle(self._trash, self._payloads)
         return sum(remove_tree(self._disk, place) for place in places)
 
     def _demand_wished(self, payload: Payload, desired: Desired) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+from contextlib import suppress
 from pathlib import Path
 
 from armlet_runtime.store.admission import PAYLOADS, STAGING, TRASH
@@ -35,7 +36,6 @@ class Place:
         try:
             if not root.exists():
                 disk.mkdir(root)
-                disk.sync_folder(root.parent)
             os.scandir(root).close()
             self.readonly = f"{root} is on a file system that is mounted read-only" if is_readonly(root) else ""
             if not self.readonly:
@@ -48,9 +48,7 @@ class Place:
         """Raises:
         StoreError: ("store") it cannot replace files.
         """
-        if copies.newer:
-            self.readonly = f"{self._root} was written by a newer version of Armlet"
-            self._remedy = "go back to that version, or empty the folder: the payloads are downloaded again"
+        self._look_at(copies)
         if not self.readonly:
             try:
                 self.demand(copies)
@@ -64,17 +62,22 @@ class Place:
             StoreError: ("store") nothing can be changed here.
             OSError: not now.
         """
+        if not self.readonly and not self._lock.held:
+            self._lock.take()
+            # Somebody else may have had it until now.
+            copies.read()
+            self._look_at(copies)
         if self.readonly:
             raise StoreError("store", f"the store cannot be changed: {self.readonly}", self._remedy)
-        if not self._lock.held:
-            self._lock.take()
-            copies.read()
         lacking = [self._root / name for name in FOLDERS if not (self._root / name).is_dir()]
         if lacking and copies.fresh:
             demand_renames(self._disk, self._root)
-        for folder in lacking:
-            self._disk.mkdir(folder)
         if lacking:
+            # Also where an earlier run made the store's own folder. One who may not look there did not make it.
+            with suppress(PermissionError):
+                self._disk.sync_folder(self._root.parent)
+            for folder in lacking:
+                self._disk.mkdir(folder)
             self._disk.sync_folder(self._root)
 
     def sweep(self) -> None:
@@ -85,6 +88,11 @@ class Place:
     def close(self) -> None:
         self.readonly = self.readonly or "it is closed"
         self._lock.release()
+
+    def _look_at(self, copies: Copies) -> None:
+        if copies.newer:
+            self.readonly = f"{self._root} was written by a newer version of Armlet"
+            self._remedy = "go back to that version, or empty the folder: the payloads are downloaded again"
 
     def _take(self) -> None:
         try:

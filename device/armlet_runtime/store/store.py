@@ -270,7 +270,10 @@ class Store:
 
     def _change(self, model: str, how: Callable[[ModelState], ModelState]) -> None:
         with self._changing():
-            self._copies.write(self._copies.state.with_model(model, how(self.state(model))))
+            before = self.state(model)
+            after = how(before)
+            if after != before:
+                self._copies.write(self._copies.state.with_model(model, after))
 
     @contextmanager
     def _changing(self) -> Iterator[None]:

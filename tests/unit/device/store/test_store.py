@@ -331,6 +331,37 @@ def test_an_unsafe_file_system_is_no_place(tmp_path: Path, monkeypatch: pytest.M
     assert "FAT" in refused(lambda: opened(tmp_path)).reason
 
 
+def test_one_without_room_for_its_lock_gets_it_later_and_looks_again(store: Store, tmp_path: Path) -> None:
+    class FakeFull(Disk):
+        full = True
+
+        def open(self, path: Path) -> int:
+            if self.full:
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
+            return super().open(path)
+
+    disk = FakeFull()
+    late, later = opened(tmp_path, disk), opened(tmp_path, disk)
+    assert (late.readonly, len(late.notes) > 0) == ("", True)
+    updated(store, TWO)
+    disk.full = False
+    with pytest.raises(BlockingIOError):
+        late.started()
+    store.close()
+    assert late.started() == 1
+    assert late.state(MODEL).committed == TWO.ref
+    late.close()
+    (tmp_path / "store/state.b").write_text('{"schema": 2}')
+    assert "newer version" in refused(later.started).reason
+
+
+def test_what_changes_nothing_writes_nothing(store: Store, tmp_path: Path) -> None:
+    before = read_in(tmp_path)
+    store.withdraw(MODEL)
+    store.collect(())
+    assert read_in(tmp_path) == before
+
+
 # The state, damaged.
 
 
