@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,6 +19,8 @@ import sys
 sys.exit(main())
 """
 _DOCUMENT = "/usr/share/doc/armlet-serve"
+_PAGES = ("service.md", "service-api.md", "payloads.md", "contract.md")
+_LINK = re.compile(r"\[([^\]]*)\]\((?!https?:|#)([^)#]*)(?:#[^)]*)?\)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,10 +56,18 @@ def contents(root: Path, layout: Layout, scratch: Path) -> dict[str, Entry]:
         "/etc/armlet/keys": Entry(source=None, mode=0o755),
         "/usr/lib/armlet/models": Entry(source=None, mode=0o755),
         f"{_DOCUMENT}/copyright": Entry(source=root / "LICENSE"),
-        **{f"{_DOCUMENT}/{name}": Entry(source=root / "docs" / name) for name in ("service.md", "service-api.md")},
+        **{f"{_DOCUMENT}/{name}": Entry(source=_page(root / "docs" / name, scratch)) for name in _PAGES},
     }
     places = {f"{layout.modules}/{path.relative_to(device).as_posix()}": path for path in modules(device)}
     return {**fixed, **{place: Entry(source=path) for place, path in places.items()}}
+
+
+def _page(source: Path, scratch: Path) -> Path:
+    """A page without its links to what does not come with it; their words stay."""
+    page = scratch / source.name
+    text = source.read_text(encoding="utf-8")
+    page.write_text(_LINK.sub(lambda link: link[0] if link[2] in _PAGES else link[1], text), encoding="utf-8")
+    return page
 
 
 def modules(device: Path) -> list[Path]:

@@ -72,6 +72,8 @@ def trusted_keys(place: Path) -> tuple[Key, ...]:
             one that was revoked.
     """
     try:
+        if not place.exists():
+            raise PayloadError(KEY, f"no key is trusted: there is no {place}", f"make that folder, with keys as {KEYS}")
         files = sorted(place.glob(KEYS)) if place.is_dir() else [place]
         if not files:
             raise PayloadError(KEY, f"no key is trusted: {place} has no {KEYS}", "put the public keys there")

@@ -152,6 +152,30 @@ def test_a_service_that_was_killed_is_started_again(script: Script) -> None:
     assert script.do("status") == 0
 
 
+def test_each_verb_is_done_when_it_returns(script: Script) -> None:
+    for _ in range(6):
+        assert [script.do(verb) for verb in ("start", "status", "stop", "status")] == [0, 0, 0, 3]
+    began = time.monotonic()
+    script.do("start")
+    assert (script.do("stop"), time.monotonic() - began < 15) == (0, True)
+
+
+def test_a_service_that_ends_at_once_was_not_started(script: Script) -> None:
+    daemon = script.settings.with_name("armlet-serve")
+    daemon.write_text("#!/bin/sh\ncase $* in *--check*) exit 0 ;; esac\nexit 2\n")
+    assert script.do("start") == 1
+    assert script.do("status") == 3
+
+
+def test_the_folder_is_there_when_the_configuration_is_checked(script: Script) -> None:
+    daemon = script.settings.with_name("armlet-serve")
+    daemon.write_text(
+        f'#!/bin/sh\n[ -d "{script.run_folder}" ] || exit 3\ncase $* in *--check*) exit 0 ;; esac\n'
+        "while :; do sleep 0.1; done\n"
+    )
+    assert script.do("start") == 0
+
+
 def test_a_stale_number_is_no_service(script: Script) -> None:
     script.run_folder.mkdir()
     (script.run_folder / "keeper.pid").write_text(f"{os.getpid()}\n")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -100,5 +101,15 @@ def test_the_folder_is_the_package_for_devices(made: dict[Format, Path]) -> None
 
 
 def test_the_file_that_comes_with_it_changes_nothing(made: dict[Format, Path]) -> None:
-    read = load(made["folder"] / "etc/armlet/device.conf")
-    assert dataclasses.replace(read, lines={}) == DeviceConfig()
+    config, problems, in_doubt = load(made["folder"] / "etc/armlet/device.conf")
+    assert (problems, in_doubt) == ([], frozenset())
+    assert dataclasses.replace(config, lines={}, key_lines={}, name="device.conf") == DeviceConfig()
+
+
+def test_pages_name_no_file_that_is_not_there(made: dict[Format, Path]) -> None:
+    pages = {path.name: path.read_text() for path in (made["folder"] / "usr/share/doc/armlet-serve").glob("*.md")}
+    assert {"service.md", "service-api.md", "payloads.md", "contract.md"} == set(pages)
+    links = {link for text in pages.values() for link in re.findall(r"\]\(([^)#]+)", text)}
+    assert {link for link in links if not link.startswith("http")} <= set(pages)
+    assert "](service-api.md#limits)" in pages["service.md"]
+    assert "(importing)" in pages["payloads.md"]

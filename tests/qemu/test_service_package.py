@@ -88,7 +88,7 @@ def test_debs_make_a_device_that_serves_its_model(sku: str, tmp_path: Path) -> N
     assert serve(target, "--version") == (0, [f"armlet-serve {__version__}"])
 
     code, problems = serve(target, "--check")
-    assert (code, len(problems)) == (2, 2), "neither keys nor runtime.json are there yet"
+    assert (code, len(problems)) == (2, 3), "neither keys, runtime.json nor library are there yet"
     shutil.copy(key.public, target.rootfs / "etc/armlet/keys")
     (target.rootfs / "usr/share/armlet").mkdir()
     (target.rootfs / "usr/share/armlet/runtime.json").write_bytes(manifest.render(runtime.manifest).encode())
@@ -99,7 +99,8 @@ def test_debs_make_a_device_that_serves_its_model(sku: str, tmp_path: Path) -> N
     # Nor what the kernel tells of the processor: the 64-bit library ends its process.
     assert (code, "SIGABRT" in "".join(problems[-1:])) == ((2, True) if target.cpu.arch == "aarch64" else (0, False))
     pretend_kernel(target.rootfs)
-    assert serve(target, "--check") == (0, [])
+    code, (line,) = serve(target, "--check")
+    assert (code, line.partition(" ")[0], "providers=xnnpack,cpu" in line) == (0, said.name, True)
 
     # An update leaves what was changed on the device, and takes away what is no longer in the package.
     conf = target.rootfs / "etc/armlet/device.conf"

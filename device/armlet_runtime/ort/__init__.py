@@ -20,6 +20,7 @@ from ._library import (
 )
 from ._metadata import ModelMetadata, NodeArg
 from ._profile import NodeRun, provider_of_each_node
+from ._providers import try_provider
 from ._tensor import Tensor
 from .options import ExecutionMode, GraphOptimizationLevel, RunOptions, SessionOptions
 from .session import InferenceSession
@@ -47,4 +48,5 @@ __all__ = [
     "load_library",
     "provider_of_each_node",
     "set_default_logger_severity",
+    "try_provider",
 ]

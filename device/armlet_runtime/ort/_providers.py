@@ -10,7 +10,7 @@ from typing import Any, Callable, Mapping, Sequence, Tuple, Union
 
 from ._elsewhere import SUFFIX, append_generic, append_to, exported
 from ._errors import OrtError, invalid
-from ._library import Library, get_available_providers
+from ._library import Library, LibraryLike, get_available_providers, load_library
 from .options import SessionOptions
 
 # A provider's name, or its name and options.
@@ -146,6 +146,21 @@ def configure(library: Library, native: int, options: SessionOptions, choices: S
             raise OrtError(
                 error.code, f"{choice.provider.name}: {error.message.strip()} (in this library: {built})"
             ) from error
+
+
+def try_provider(name: str, options: Mapping[str, Any], library: LibraryLike = None) -> None:
+    """Append one provider to a session's options that are thrown away: no model is needed.
+
+    Raises :class:`OrtError` where the library lacks it or refuses its options; what only shows when a model is
+    loaded stays unseen. A library without exceptions may end the process.
+    """
+    loaded = load_library(library)
+    choices = choose([(name, options)], None, get_available_providers(loaded))
+    native = loaded.api.pointer("CreateSessionOptions")
+    try:
+        configure(loaded, native, SessionOptions(), choices)
+    finally:
+        loaded.api.ReleaseSessionOptions(native)
 
 
 def key_of(name: str) -> str:

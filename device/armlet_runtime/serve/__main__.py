@@ -7,20 +7,24 @@ from __future__ import annotations
 
 import argparse
 import logging
+import os
 import signal
 import sys
 import threading
 import time
 from pathlib import Path
-from typing import Callable, Sequence
+from typing import Callable, Iterable, Sequence, TextIO
 
 import armlet_runtime
-from armlet_runtime.serve import checking, page, sinks, systemd, wiring
+from armlet_runtime.serve import checking, finding, page, sinks, systemd, wiring
 from armlet_runtime.serve.config import DEFAULT, ConfigError, DeviceConfig, load
+from armlet_runtime.serve.finding import WARNING, Finding
 from armlet_runtime.serve.front import front_end
 from armlet_runtime.serve.http import Server
 from armlet_runtime.serve.listening import ListenError
 from armlet_runtime.serve.metrics import Metrics
+from armlet_runtime.serve.payloads import Catalogue
+from armlet_runtime.serve.process import signal_name
 from armlet_runtime.serve.supervisor import Supervisor
 
 log = logging.getLogger("armlet.serve")
@@ -44,31 +48,44 @@ def main(arguments: Sequence[str] | None = None) -> int:
     # The journal and syslog have the time already.
     logging.basicConfig(level=logging.INFO, format="%(levelname)s %(message)s", stream=sys.stderr)
     try:
-        config = load(chosen.config)
-        if chosen.check:
-            found = checking.problems(config, str(chosen.config), payloads_too=not chosen.configuration)
-            _tell(found)
-            return INPUT if found else DONE
-        return serve(config)
+        reading = load(chosen.config)
     except ConfigError as error:
-        _tell(error.problems)
+        _tell(error.problems, sys.stderr)
         return INPUT
+    found = checking.report(reading, os.sched_getaffinity(0), payloads_too=chosen.check and not chosen.configuration)
+    if chosen.check:
+        _tell(found.findings, sys.stderr)
+        _tell(found.models or [f"{chosen.config}: nothing is wrong"] * (not found.findings), sys.stdout)
+        # What costs one model is not to keep the init script from starting the others.
+        return _code([one for one in found.findings if not (chosen.configuration and one.kind == finding.MODEL)])
+    stops = [one for one in found.findings if one.stops]
+    if stops or found.catalogue is None:
+        _tell(found.findings, sys.stderr)
+        # What else is wrong must not make a lack that passes, such as of a network, look like one that stays.
+        return _code(stops)
+    for one in found.findings:
+        log.log(logging.WARNING if one.kind == WARNING else logging.ERROR, "%s", one.what)
+    try:
+        return serve(reading.config, found.catalogue)
     except ListenError as error:
-        _tell([f"{error.message} ({error.hint})"])
-    except wiring.HostError as error:
-        _tell([str(error)])
+        _tell([f"{error.message} ({error.hint})"], sys.stderr)
     return HOST
 
 
-def serve(config: DeviceConfig) -> int:
+def _code(findings: Sequence[Finding]) -> int:
+    kinds = {one.kind for one in findings}
+    return INPUT if kinds & {finding.INPUT, finding.MODEL} else HOST if finding.HOST in kinds else DONE
+
+
+def serve(config: DeviceConfig, catalogue: Catalogue) -> int:
     """Until SIGTERM or SIGINT; returns the exit code."""
-    stop = threading.Event()
+    stop = Stop()
     for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: stop.set())
+        signal.signal(number, stop)
     metrics = Metrics()
     engine = Supervisor(
         config,
-        wiring.catalogue(config.service),
+        catalogue,
         metrics,
         {"activated": lambda payload: wiring.watch_drift(metrics, payload)},
     )
@@ -81,11 +98,25 @@ def serve(config: DeviceConfig) -> int:
     try:
         _watch(engine, server.where, _each_second(config, watchdog, engine, metrics, server), stop)
     finally:
-        systemd.stopping("answering what has been accepted")
-        until = time.monotonic() + config.service.drain_seconds
-        server.stop(config.service.drain_seconds)
-        engine.close(max(_LEAST_SECONDS, until - time.monotonic()))
+        _drain(config.service.drain_seconds, engine, server, metrics, stop.why)
     return DONE
+
+
+def _drain(seconds: float, engine: Supervisor, server: Server, metrics: Metrics, why: str) -> None:
+    systemd.stopping("answering what has been accepted")
+    log.info("%s: nothing new is taken, what was accepted has %g s", why, seconds)
+    began, (answered, refused) = time.monotonic(), metrics.inferences()
+    server.stop(seconds)
+    all_ended = engine.close(max(_LEAST_SECONDS, began + seconds - time.monotonic()))
+    now_answered, now_refused = metrics.inferences()
+    log.log(
+        logging.INFO if all_ended else logging.WARNING,
+        "ended after %.2f s: %d requests were still answered and %d refused%s",
+        time.monotonic() - began,
+        now_answered - answered,
+        now_refused - refused,
+        "" if all_ended else "; time was short, and workers were killed",
+    )
 
 
 def _each_second(
@@ -106,7 +137,28 @@ def _each_second(
     return do
 
 
-def _watch(engine: Supervisor, where: str, do: Callable[[], None], stop: threading.Event) -> None:
+class Stop:
+    """Handles the signals that end the service."""
+
+    def __init__(self) -> None:
+        self._signal = 0
+        self._event = threading.Event()
+
+    def __call__(self, number: int, _frame: object) -> None:
+        self._signal = self._signal or number
+        self._event.set()
+
+    def wait(self, seconds: float) -> bool:
+        """Whether there was one by then."""
+        return self._event.wait(seconds)
+
+    @property
+    def why(self) -> str:
+        """For the log."""
+        return f"got {signal_name(self._signal)}" if self._signal else "something failed"
+
+
+def _watch(engine: Supervisor, where: str, do: Callable[[], None], stop: Stop) -> None:
     extend_at = 0.0
     while not engine.settled():
         if time.monotonic() >= extend_at:
@@ -121,9 +173,8 @@ def _watch(engine: Supervisor, where: str, do: Callable[[], None], stop: threadi
         do()
 
 
-def _tell(problems: Sequence[str]) -> None:
-    for problem in problems:
-        sys.stderr.write(problem + "\n")
+def _tell(lines: Iterable[object], stream: TextIO) -> None:
+    stream.writelines(f"{line}\n" for line in lines)
 
 
 if __name__ == "__main__":

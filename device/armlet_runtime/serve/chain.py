@@ -99,6 +99,20 @@ def first_that_works(
     raise failure or ValueError("an empty chain")
 
 
+def refusal(choice: Wanted, library: ort.Library | str | None) -> str:
+    """Why a library does not take a provider with its options, asked without a model; empty: it does."""
+    try:
+        ort.try_provider(choice.name, choice.options, library)
+    except ort.OrtError as error:
+        return in_one_line(error.message)
+    return ""
+
+
+def in_one_line(text: str) -> str:
+    """A message of the library for a log."""
+    return " ".join(map(str.strip, text.splitlines()))
+
+
 def short_of(wanted_shares: Mapping[str, float], shares: Mapping[str, float]) -> list[str]:
     """In words, each provider that ran less than its least share of nodes; official names count as the short ones."""
     got = {key_of(name): share for name, share in shares.items()}

@@ -9,8 +9,9 @@ import dataclasses
 import re
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Callable, Mapping
+from typing import Any, Callable, Mapping, NamedTuple
 
+from armlet_runtime.payload_folder import regular
 from armlet_runtime.serve import ini, values
 from armlet_runtime.serve.chain import key_of
 from armlet_runtime.serve.limits import Limits
@@ -94,10 +95,34 @@ class DeviceConfig:
     """Short name -> its options, over those of the payload."""
     lines: Mapping[str, int] = field(default_factory=dict)
     """Section -> where it begins: for problems that show later."""
+    key_lines: Mapping[tuple[str, str], int] = field(default_factory=dict)
+    """(section, key) -> where it stands."""
+    name: str = "device.conf"
+    """What the file is called in problems."""
 
     def model(self, name: str) -> ModelSettings:
         """What holds for a model."""
         return self.models.get(name, self.defaults)
+
+    def provider_section(self, name: str) -> str:
+        """The section that has the options of a provider, by its short name."""
+        return next((s for s in self.lines if s.startswith("provider:") and key_of(s[len("provider:") :]) == name), "")
+
+    def place(self, section: str, key: str = "") -> str:
+        """Where something is wrong, to begin a problem with: file, line if there is one, and section."""
+        line = self.key_lines.get((section, key)) or self.lines.get(section)
+        return f"{self.name}:{line}: [{section}] " if line else f"{self.name}: [{section}] "
+
+
+class Reading(NamedTuple):
+    """A file as far as it could be read."""
+
+    config: DeviceConfig
+    """With defaults where something is wrong."""
+    problems: list[str]
+    """One line each, by line."""
+    in_doubt: frozenset[str] = frozenset()
+    """Keys of [service] that may be meant otherwise than ``config`` has them: what is wrong with those is no news."""
 
 
 Reader = Callable[[str], Any]
@@ -134,10 +159,11 @@ _HTTP: Mapping[str, Reader] = {
 _PLAIN: Mapping[str, Mapping[str, Reader]] = {"service": _SERVICE, "http": _HTTP, "models": _MODEL}
 
 
-def load(path: Path) -> DeviceConfig:
-    """Reads the file. Raises :class:`ConfigError`, also where it cannot be read."""
+def load(path: Path) -> Reading:
+    """Reads the file. Raises :class:`ConfigError` where it cannot be read at all; a pipe is not waited for."""
     try:
-        return parse(path.read_text(encoding="utf-8"), str(path))
+        with regular(path) as file:
+            return read(file.read().decode("utf-8"), str(path))
     except OSError as error:
         raise ConfigError([f"{path}: {error.strerror}"]) from error
     except UnicodeDecodeError as error:
@@ -146,19 +172,39 @@ def load(path: Path) -> DeviceConfig:
 
 def parse(text: str, name: str = "device.conf") -> DeviceConfig:
     """Raises :class:`ConfigError` with everything that is wrong; ``name`` is what the file is called in it."""
+    found = read(text, name)
+    if found.problems:
+        raise ConfigError(found.problems)
+    return found.config
+
+
+def read(text: str, name: str = "device.conf") -> Reading:
+    """What can be made of a text, and everything that is wrong with it."""
     sections, problems = ini.parse(text)
-    read = {section.name: _read(section, problems) for section in sections}
-    if problems:
-        raise ConfigError([f"{name}:{line}: {what}" for line, what in sorted(problems)])
-    defaults = ModelSettings(**read.get("models", {}))
-    return DeviceConfig(
-        service=Service(**read.get("service", {})),
-        http=Limits(**read.get("http", {})),
+    misshapen = bool(problems)
+    found = {section.name: _read(section, problems) for section in sections}
+    defaults = ModelSettings(**found.get("models", {}))
+    config = DeviceConfig(
+        service=Service(**found.get("service", {})),
+        http=Limits(**found.get("http", {})),
         defaults=defaults,
-        models={key: dataclasses.replace(defaults, **found) for key, found in _named(read, "model")},
-        provider_options={key_of(key): found for key, found in _named(read, "provider")},
+        models={key: dataclasses.replace(defaults, **own) for key, own in _named(found, "model")},
+        provider_options={key_of(key): own for key, own in _named(found, "provider")},
         lines={section.name: section.line for section in sections},
+        key_lines={(section.name, key.lower()): e.line for section in sections for key, e in section.entries.items()},
+        name=name,
     )
+    told = [f"{name}:{line}: {what}" for line, what in sorted(problems)]
+    return Reading(config, told, _in_doubt(sections, found.get("service", {}), misshapen))
+
+
+def _in_doubt(sections: list[ini.Section], read: Mapping[str, Any], misshapen: bool) -> frozenset[str]:
+    written = {key.lower() for section in sections if section.name == "service" for key in section.entries}
+    strange = any(section.name not in _PLAIN and ":" not in section.name for section in sections)
+    if misshapen or strange or written - _SERVICE.keys():
+        # Any key that is not there may be what was meant by what cannot be understood.
+        return frozenset(_SERVICE.keys() - read.keys())
+    return frozenset(written - read.keys())
 
 
 def _named(read: Mapping[str, dict[str, Any]], kind: str) -> list[tuple[str, dict[str, Any]]]:

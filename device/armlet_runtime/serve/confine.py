@@ -15,6 +15,8 @@ _PR_SET_NAME = 15
 _SLACK = 128 << 20
 """Bytes of the stacks of threads and of what the allocator keeps, which count as data and are hardly touched."""
 _OOM_SCORE = "500"
+LEAST_MB = 12
+"""Less than any worker takes before it has a model: Python, its modules and the library were 17 MB on 32 bits."""
 
 
 def die_with(parent: int) -> None:

@@ -13,6 +13,12 @@ from .limits import Limits
 
 _END = b"\r\n\r\n"
 _ONE_READ = 64 << 10
+IDLE_SECONDS = 1.0
+"""A connection that has been idle for less may have its next request on the way."""
+SLOW_SECONDS = 0.1
+"""Clients on the device send a request at once: whoever has not in this time has to give way to others."""
+SLOW_BYTES = 256 << 10
+"""Per second. Nor does one who sends a body faster than this have to give way."""
 # Linux takes 1024 parts in one call; no answer has so many but one with very many outputs.
 _MOST_PARTS = 512
 
@@ -61,6 +67,10 @@ class Connection:
         self.gone = False
         """The connection is broken or closed."""
         self.deadline = now + limits.idle_seconds
+        self.since = now
+        """When it came into its state, except for "busy" and "writing"."""
+        self.asked = False
+        """Whether a request has been answered."""
         self.last_byte = now
         """When something last came or went."""
         self.endpoint: Endpoint | None = None
@@ -97,7 +107,8 @@ class Connection:
                 del self.buffer[:2]
             if not self.buffer or self.buffer == b"\r":
                 return None
-            self.state, self.deadline, self._scanned = "head", now + self.limits.head_seconds, 0
+            self.state, self.since, self._scanned = "head", now, 0
+            self.deadline = now + self.limits.head_seconds
         end = self.buffer.find(_END, max(self._scanned - len(_END) + 1, 0), self.limits.head_bytes)
         if end < 0:
             self._scanned = len(self.buffer)
@@ -112,7 +123,8 @@ class Connection:
 
     def start_body(self, length: int, now: float) -> None:
         """Make room for a body, and put in what came along with the head."""
-        self.state, self.deadline, self.last_byte = "body", now + self.limits.body_seconds, now
+        self.state, self.deadline = "body", now + self.limits.body_seconds
+        self.since = self.last_byte = now
         self.body = bytearray(length)
         self.filled = min(length, len(self.buffer))
         self.body[: self.filled] = self.buffer[: self.filled]
@@ -141,14 +153,14 @@ class Connection:
         """Ready for the next request."""
         self.state, self.head, self.endpoint = "idle", None, None
         self.body, self.filled = bytearray(), 0
-        self.deadline = now + self.limits.idle_seconds
+        self.asked, self.since, self.deadline = True, now, now + self.limits.idle_seconds
 
     def linger(self, now: float) -> None:
         """Say that nothing more will come, and wait a little for the client to have read it.
 
         Closing at once would reset the connection where the client has sent more, and the answer be lost.
         """
-        self.state, self.deadline = "lingering", now + 1.0
+        self.state, self.since, self.deadline = "lingering", now, now + 1.0
         self.buffer.clear()
         self.body = bytearray()
         with contextlib.suppress(OSError):
@@ -160,6 +172,20 @@ class Connection:
             return False
         stalled = self.state in ("body", "writing") and now - self.last_byte > self.limits.stall_seconds
         return stalled or (self.state != "writing" and now > self.deadline)
+
+    def gives_way(self, now: float) -> bool:
+        """Whether another client may have its place: it asks nothing, or takes its time."""
+        waited = now - self.since
+        if self.state == "idle":
+            return waited > (IDLE_SECONDS if self.asked else SLOW_SECONDS)
+        if self.state == "body":
+            return waited > SLOW_SECONDS and self.filled < waited * SLOW_BYTES
+        return self.state in ("head", "lingering") and waited > SLOW_SECONDS
+
+    @property
+    def cut_short(self) -> bool:
+        """Whether the client has closed its side within a request."""
+        return self.ended and not self.gone and self.state in ("head", "body")
 
     @property
     def over(self) -> bool:

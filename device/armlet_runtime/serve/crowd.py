@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import logging
+import resource
 import selectors
 import socket
 from typing import Iterator
@@ -10,15 +12,33 @@ from typing import Iterator
 from .connection import Connection
 from .limits import Limits
 
-EVICT_AFTER = 1.0
-"""Seconds. A connection that has been idle for less may have its request on the way."""
+log = logging.getLogger(__name__)
+_OTHER_FILES = 32
+"""Descriptors for all but clients: workers, payloads that are read, what the kernel is asked."""
+
+
+def places(wanted: int) -> int:
+    """How many connections there is room for, with as many that are turned away. Asks for more files if need be."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    needed = 2 * wanted + _OTHER_FILES
+    if soft != resource.RLIM_INFINITY and soft < needed:
+        more = needed if hard == resource.RLIM_INFINITY else min(needed, hard)
+        with contextlib.suppress(OSError, ValueError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (more, hard))
+            soft = more
+    if soft == resource.RLIM_INFINITY or soft >= needed:
+        return wanted
+    found = max(1, (soft - _OTHER_FILES) // 2)
+    log.warning("at most %d connections instead of %d: this process may open %d files", found, wanted, soft)
+    return found
 
 
 class Crowd:
     """The selector, the connections in it, and a way to wake its thread. For that thread alone, but :meth:`wake`."""
 
     def __init__(self, limits: Limits) -> None:
-        self._limits = limits
+        self.places = places(limits.connections)
+        """Fewer than wanted where this process may not open so many files."""
         self._masks: dict[Connection, int] = {}
         self._selector = selectors.DefaultSelector()
         self._waker, self._alarm = socket.socketpair()
@@ -38,12 +58,12 @@ class Crowd:
     @property
     def full(self) -> bool:
         """Whether there is a place for one more to be served."""
-        return len(self._masks) >= self._limits.connections
+        return len(self._masks) >= self.places
 
     @property
     def crammed(self) -> bool:
         """Whether there is not even a place for one more to be turned away."""
-        return len(self._masks) >= 2 * self._limits.connections
+        return len(self._masks) >= 2 * self.places
 
     def events(self, seconds: float) -> list[tuple[Connection | socket.socket, int]]:
         """Who is ready; a bare socket is the listener."""
@@ -101,11 +121,17 @@ class Crowd:
         connection.gone = True
         connection.socket.close()
 
-    def longest_idle(self, now: float) -> Connection | None:
-        """Who may be sent away for another."""
-        latest = now + self._limits.idle_seconds - EVICT_AFTER
-        idle = [one for one in self._masks if one.state == "idle" and one.deadline < latest]
-        return min(idle, key=lambda one: one.deadline, default=None)
+    def who_gives_way(self, now: float, state: str = "") -> Connection | None:
+        """Who is sent away for another, of those in a state where one is named: slow ones before idle ones."""
+        found = [one for one in self._masks if one.gives_way(now) and state in ("", one.state)]
+        return min(found, key=lambda one: (one.state == "idle" and one.asked, one.since), default=None)
+
+    def drop_lingering(self) -> bool:
+        """Whether there was one that has its answer; it has had the longest time to read it."""
+        lingering = [one for one in self._masks if one.state == "lingering"]
+        if lingering:
+            self.drop(min(lingering, key=lambda one: one.since))
+        return bool(lingering)
 
     def close(self) -> None:
         """Of all, the end."""

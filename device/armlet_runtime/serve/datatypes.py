@@ -37,6 +37,11 @@ _ONNX = {"float": "float32", "double": "float64"}
 _KINDS: dict[str, set[type]] = {"BOOL": {bool}, "BYTES": {str}}
 _FLOATS = frozenset({"FP16", "FP32", "FP64", "BF16"})
 _ONE_AT_A_TIME = threading.Lock()
+_DIGITS = "a number with too many digits"
+
+
+class _NotStrict(ValueError):
+    """What :mod:`json` would take."""
 
 
 def protocol_name(dtype: str) -> str:
@@ -60,8 +65,11 @@ def parse(raw: memoryview, limits: Limits) -> Any:
             return json.loads(text.decode("utf-8"), parse_constant=_constant, object_pairs_hook=_unique, parse_int=_INT)
         except RecursionError:
             raise HttpError(400, "the JSON is nested too deeply") from None
-        except ValueError as error:
+        except (_NotStrict, json.JSONDecodeError, UnicodeDecodeError) as error:
             raise HttpError(400, f"the body is no JSON: {error}") from None
+        except ValueError:
+            # What Python says of it is advice for programmers.
+            raise HttpError(400, f"the body is no JSON: {_DIGITS}") from None
 
 
 def elements(flat: Sequence[Any], datatype: str) -> Any:
@@ -72,14 +80,23 @@ def elements(flat: Sequence[Any], datatype: str) -> Any:
         found = ", ".join(sorted(_JSON_NAMES.get(kind, "null") for kind in kinds - wanted))
         raise ValueError(f"its data has {found}, which is no {datatype}")
     if datatype == "BYTES":
-        for text in flat:
-            text.encode("utf-8")
+        if not all(map(is_text, flat)):
+            raise ValueError("its data has a string that is no text")
         return tuple(flat)
     if datatype in _FLOATS and not _all_finite(flat):
         raise ValueError("its data has a number beyond every float")
     if datatype == "BF16":
         return _to_bf16(flat)
     return _packed(flat, Tensor(b"", DTYPES[datatype], (0,)).element.format, datatype)
+
+
+def is_text(value: str) -> bool:
+    """Whether it can be encoded: JSON can escape half of a surrogate pair."""
+    try:
+        value.encode("utf-8")
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def json_values(tensor: Tensor) -> list[Any]:
@@ -129,19 +146,19 @@ def _text(text: str | bytes) -> str:
 
 
 def _constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is no JSON; send the tensor as binary data")
+    raise _NotStrict(f"{name} is no JSON; send the tensor as binary data")
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) < len(pairs):
-        raise ValueError("a key twice in one object")
+        raise _NotStrict("a key twice in one object")
     return found
 
 
 def _short_int(text: str) -> int:
     if len(text) > 64:
-        raise ValueError("a number with too many digits")
+        raise _NotStrict(_DIGITS)
     return int(text)
 
 

@@ -28,6 +28,7 @@ log = logging.getLogger(__name__)
 _TICK = 1.0
 _LOOK = 0.1
 _PAUSE = 0.1
+_SILENCE = 60.0
 _LIVE = 5.0
 _ACCEPTED_AT_ONCE = 16
 
@@ -45,8 +46,7 @@ class Server:
         self._finished: deque[Connection] = deque()
         self._draining = False
         self._stopping = False
-        self._accept_at = 0.0
-        self._look_at = 0.0
+        self._accept_at = self._look_at = self._tell_at = 0.0
         self._tick = time.monotonic()
         self._listener: socket.socket | None = listening.listen(address, limits.connections)
         self.where = listening.describe(address, self._listener)
@@ -92,7 +92,7 @@ class Server:
         self._crowd.listen_on(self._listener, True)
         try:
             while not self._stopping:
-                ready = self._crowd.events(_PAUSE if self._accept_at else _TICK)
+                ready = self._crowd.events(_PAUSE if self._accept_at or self._draining else _TICK)
                 self._tick = now = time.monotonic()
                 for who, mask in ready:
                     if isinstance(who, Connection):
@@ -122,7 +122,9 @@ class Server:
             except OSError as error:
                 # Without a free descriptor the listener stays readable: look the other way for a moment.
                 if error.errno in (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM):
-                    log.warning("cannot accept: %s", error)
+                    if now >= self._tell_at:
+                        log.warning("cannot accept: %s", error)
+                        self._tell_at = now + _SILENCE
                     self._crowd.listen_on(listener, False)
                     self._accept_at = now + _PAUSE
                 return
@@ -131,19 +133,24 @@ class Server:
             self._welcome(Connection(sock, self._limits, now), now)
 
     def _welcome(self, connection: Connection, now: float) -> None:
-        if self._crowd.crammed:
+        if self._crowd.crammed and not self._crowd.drop_lingering():
             connection.socket.close()
             return
-        turned_away = False
-        if self._crowd.full:
-            idle = self._crowd.longest_idle(now)
-            turned_away = idle is None
-            if idle is not None:
-                self._drop(idle)
+        turned_away = self._crowd.full and not self._make_room(now)
         self._crowd.add(connection)
         if turned_away:
             self._refuse(connection, overloaded("too many connections", self._limits.retry_after), now, last=True)
         self._crowd.watch(connection)
+
+    def _make_room(self, now: float, state: str = "") -> bool:
+        """Whether one could be sent away for another."""
+        slow = self._crowd.who_gives_way(now, state)
+        if slow is None:
+            return False
+        if slow.state in ("head", "body"):
+            self._refuse(slow, HttpError(408, "the request came too slowly, and others wait"), now, last=True)
+        self._drop(slow)
+        return True
 
     def _guarded(self, connection: Connection, mask: int, now: float) -> None:
         """Go on with a connection; whatever fails is its own failure."""
@@ -158,6 +165,8 @@ class Server:
                 self._sent(connection, now)
             if not connection.gone:
                 self._advance(connection, now)
+            if connection.cut_short:
+                self._refuse(connection, HttpError(400, "the request ends before it is complete"), now, last=True)
             if connection.over:
                 self._drop(connection)
             self._crowd.watch(connection)
@@ -190,8 +199,9 @@ class Server:
         most = connection.endpoint.body_bytes
         if head.length > most:
             raise HttpError(413, f"the body has {head.length} bytes, at most {most} are taken here")
-        if not self._budget.take(head.length):
-            raise overloaded("too many bytes are in hand", self._limits.retry_after)
+        while not self._budget.take(head.length):
+            if not self._make_room(now, "body"):
+                raise overloaded("too many bytes are in hand", self._limits.retry_after)
         connection.taken = head.length
         connection.start_body(head.length, now)
         if head.expects_continue and connection.filled < head.length:
@@ -269,6 +279,9 @@ class Server:
             return
         self._look_at = now + _LOOK
         if self._listener is not None and self._draining:
+            # Closing it would break off those who have connected already, and perhaps asked.
+            for _ in range(0, 2 * self._limits.connections, _ACCEPTED_AT_ONCE):
+                self._accept(self._listener, now)
             self._crowd.listen_on(self._listener, False)
             listening.forget(self._address, self._listener)
             self._listener = None
@@ -276,7 +289,7 @@ class Server:
             self._accept_at = 0.0
             self._crowd.listen_on(self._listener, True)
         for connection in self._crowd:
-            if self._draining and connection.state == "idle":
+            if self._draining and connection.state == "idle" and now - connection.since > _LOOK:
                 self._drop(connection)
             elif connection.expired(now):
                 if connection.state in ("head", "body"):

@@ -51,7 +51,7 @@ def parse(text: str) -> tuple[list[Section], list[Problem]]:
         if raw[0].isspace() and not header:
             problems.append(Problem(number, "a line that begins with a space continues none: one line for each key"))
         elif header:
-            name = header[1].strip()
+            name = ":".join(part.strip() for part in header[1].split(":", 1))
             if name in sections:
                 problems.append(Problem(number, f"[{name}] is there twice, first in line {sections[name].line}"))
             current = sections.setdefault(name, Section(name, number))

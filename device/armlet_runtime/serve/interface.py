@@ -61,6 +61,8 @@ class ModelInfo:
     generation: int
     sha256: str
     """Of the model file; empty while nothing of the payload could be read."""
+    payload_sha256: str
+    """Of ``payload.json``, and so of everything in the payload; empty likewise."""
     state: State
     reason: str
     """Why it is not ready, or why another payload does not serve in place of the one that does; else empty."""

@@ -32,6 +32,8 @@ class Job:
     min_share: Mapping[str, float] = field(default_factory=dict)
     avoid: Mapping[str, str] = field(default_factory=dict)
     """Provider -> why it is not to be tried."""
+    files: tuple[tuple[str, str], ...] = ()
+    """Path below the folder, and its sha256."""
     library: str = ""
     scratch: tuple[str, ...] = ()
     """Folders for a profile; the first that can be written is used."""
@@ -53,6 +55,7 @@ class Job:
                 "inputs": tuple(map(_tensor, fields["inputs"])),
                 "outputs": tuple(map(_tensor, fields["outputs"])),
                 "golden": tuple(fields["golden"]),
+                "files": tuple((str(path), str(sha256)) for path, sha256 in fields["files"]),
                 "scratch": tuple(fields["scratch"]),
             }
         )

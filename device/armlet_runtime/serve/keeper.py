@@ -24,6 +24,8 @@ from armlet_runtime.serve.slot import Activation, Slot, job_for
 log = logging.getLogger("armlet.serve")
 
 TICK_SECONDS = 0.25
+_PAUSE_SECONDS = 1.0
+"""The thread is never that late, unless the whole service was stopped, or the machine had no time for it."""
 Start = Callable[[Job, Owner], WorkerProcess]
 
 
@@ -177,6 +179,7 @@ class Keeper:
                 with self.changed:
                     if self._ending and not self._by_worker:
                         return
+                    self._forgive_pause_locked()
                     self._go_round_locked()
                     self.ticked = self._clock()
                     self.changed.wait(TICK_SECONDS)
@@ -185,6 +188,14 @@ class Keeper:
                 self.broken = True
                 log.exception("the keeper met what it should not")
                 time.sleep(TICK_SECONDS)
+
+    def _forgive_pause_locked(self) -> None:
+        """What workers said meanwhile is still to be read: time that this process missed is held against none."""
+        missed = self._clock() - self.ticked - TICK_SECONDS
+        if missed > _PAUSE_SECONDS:
+            log.warning("the service stood still for %.1f s", missed)
+            for worker in self._by_worker:
+                worker.forgive(missed)
 
     def _go_round_locked(self) -> None:
         for worker, slot in list(self._by_worker.items()):

@@ -14,7 +14,7 @@ class Limits:
     """
 
     connections: int = 64
-    """At once. One more takes the place of the one that has been idle for longest, or is told to come later."""
+    """At once. One more takes the place of one that is slow, or else idle, or is told to come later."""
     head_bytes: int = 16 << 10
     head_fields: int = 64
     body_bytes: int = 32 << 20

@@ -18,10 +18,14 @@ LONGEST_SOCKET_PATH = 107
 class ListenError(Exception):
     """Nobody can connect; ``hint`` is the remedy."""
 
-    def __init__(self, message: str, hint: str) -> None:
+    def __init__(self, message: str, hint: str, *, in_use: bool = False, made_at_start: bool = False) -> None:
         super().__init__(message)
         self.message = message
         self.hint = hint
+        self.in_use = in_use
+        """Another program has the address, or this service itself."""
+        self.made_at_start = made_at_start
+        """What starts the service makes what is missing."""
 
 
 @dataclass(frozen=True)
@@ -47,8 +51,9 @@ _TCP_REMEDIES = {
     errno.EADDRNOTAVAIL: "no interface of this machine has the address",
     errno.EACCES: "ports below 1024 take a capability; choose a higher one",
 }
+RUN = "/run/armlet"
+"""The folder that the systemd unit and the init script make."""
 _UNIX_REMEDIES = {
-    errno.ENOENT: "make the folder (systemd: RuntimeDirectory=)",
     errno.EACCES: "the folder belongs to another user",
     errno.EROFS: "put the socket below /run",
 }
@@ -66,6 +71,19 @@ def listen(address: Address, backlog: int) -> socket.socket:
     sock.listen(backlog)
     sock.setblocking(False)
     return sock
+
+
+def obstacle(address: Address) -> ListenError | None:
+    """What would keep :func:`listen` from it, found without listening and without changing a file."""
+    try:
+        if isinstance(address, UnixAddress):
+            _demand_place(address.path)
+            _stale(address.path)
+        else:
+            _tcp(address).close()
+    except ListenError as error:
+        return error
+    return None
 
 
 def forget(address: Address, sock: socket.socket) -> None:
@@ -111,18 +129,16 @@ def _tcp(address: TcpAddress) -> socket.socket:
     except OSError as error:
         sock.close()
         hint = _TCP_REMEDIES.get(error.errno or 0, "choose another address or port")
-        raise ListenError(f"cannot listen on {address.host} port {address.port}: {error.strerror}", hint) from error
+        message = f"cannot listen on {address.host} port {address.port}: {error.strerror}"
+        raise ListenError(message, hint, in_use=error.errno == errno.EADDRINUSE) from error
     return sock
 
 
 def _unix(address: UnixAddress) -> socket.socket:
-    size = len(os.fsencode(address.path))
-    if size > LONGEST_SOCKET_PATH:
-        raise ListenError(
-            f"the socket's path has {size} bytes, Linux takes {LONGEST_SOCKET_PATH}: {address.path}",
-            "choose a shorter one, such as /run/armlet/serve.sock",
-        )
-    _remove_stale(address.path)
+    _demand_place(address.path)
+    if _stale(address.path):
+        with contextlib.suppress(OSError):
+            Path(address.path).unlink()
     sock = _UnixSocket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
         sock.bind(address.path)
@@ -137,12 +153,37 @@ def _unix(address: UnixAddress) -> socket.socket:
     return sock
 
 
-def _remove_stale(path: str) -> None:
-    """A socket whose owner was killed is in the way of the next; raises :class:`ListenError` where it is not."""
+def _demand_place(path: str) -> None:
+    """Raises :class:`ListenError` where no socket can be made."""
+    size = len(os.fsencode(path))
+    if size > LONGEST_SOCKET_PATH:
+        raise ListenError(
+            f"the socket's path has {size} bytes, Linux takes {LONGEST_SOCKET_PATH}: {path}",
+            f"choose a shorter one, such as {RUN}/serve.sock",
+        )
+    folder = Path(path).parent
+    try:
+        is_folder = stat.S_ISDIR(folder.stat().st_mode)
+    except (OSError, ValueError) as error:
+        hint = "make the folder (systemd: RuntimeDirectory=)"
+        if str(folder) == RUN:
+            hint = "the systemd unit and the init script make it when they start the service"
+        why = error.strerror if isinstance(error, OSError) else error
+        message = f"cannot listen on {path}: {folder}: {why}"
+        raise ListenError(message, hint, made_at_start=str(folder) == RUN) from error
+    if not is_folder:
+        raise ListenError(f"cannot listen on {path}: {folder} is no folder", "choose another path")
+    if not os.access(folder, os.W_OK | os.X_OK):
+        hint = "give it to the service's user, or put the socket below /run"
+        raise ListenError(f"cannot listen on {path}: nothing can be made in {folder}", hint)
+
+
+def _stale(path: str) -> bool:
+    """Whether a socket is there whose owner was killed; raises :class:`ListenError` where something else is."""
     try:
         kind = os.lstat(path).st_mode
     except (OSError, ValueError):
-        return
+        return False
     if not stat.S_ISSOCK(kind):
         raise ListenError(f"{path} exists and is no socket", "choose another path, or remove it")
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
@@ -150,9 +191,8 @@ def _remove_stale(path: str) -> None:
         try:
             probe.connect(path)
         except ConnectionRefusedError:
-            with contextlib.suppress(OSError):
-                Path(path).unlink()
-            return
+            return True
         except OSError:
             pass
-    raise ListenError(f"{path} is in use", "another program listens there; end it or choose another path")
+    hint = "another program listens there; end it or choose another path"
+    raise ListenError(f"{path} is in use", hint, in_use=True)

@@ -81,6 +81,12 @@ class Metrics:
                 one.seconds += seconds
                 one.latency.add(seconds)
 
+    def inferences(self) -> tuple[int, int]:
+        """How many were answered, and how many refused, since the start."""
+        with self._lock:
+            answered = sum(one.answered for one in self._models.values())
+            return answered, sum(sum(one.outcomes.values()) for one in self._models.values()) - answered
+
     def queue_depth(self, model: str, depth: int) -> None:
         """See :class:`~.interface.Telemetry`."""
         with self._lock:
@@ -202,17 +208,20 @@ def _distribution(models: _Models) -> list[Family]:
         ),
         counter(
             "armlet_output_class_total",
-            "How often each place of a row of scores was the largest.",
+            "How often each place of a row of a table was the largest.",
             {(*key, ("class", name)): count for key, seen in outputs for name, count in seen.classes.items()},
         ),
     ]
 
 
 def _rows_of_scores(tensor: Tensor, values: Sequence[float]) -> Sequence[Sequence[float]]:
-    """Of a vector or table of floats that was seen as a whole."""
-    width = tensor.shape[-1] if tensor.shape else 0
-    if tensor.element.format not in ("e", "f", "d") or len(tensor.shape) > 2 or width < 2:
+    """Of a table of floats that was seen as a whole, the rows that have a largest.
+
+    The numbers of a vector are one for each row of the input, such as a regression's, and do not compete.
+    """
+    if tensor.element.format not in ("e", "f", "d") or len(tensor.shape) != 2 or tensor.shape[1] < 2:
         return ()
     if len(values) != math.prod(tensor.shape):
         return ()
-    return [values[start : start + width] for start in range(0, len(values), width)]
+    rows = (values[start : start + tensor.shape[1]] for start in range(0, len(values), tensor.shape[1]))
+    return [row for row in rows if not any(map(math.isnan, row))]

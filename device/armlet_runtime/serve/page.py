@@ -43,7 +43,12 @@ def _of_models(models: Sequence[ModelInfo]) -> Iterable[Family]:
         each(
             lambda model: [
                 (
-                    (("version", model.version), ("generation", str(model.generation)), ("sha256", model.sha256)),
+                    (
+                        ("version", model.version),
+                        ("generation", str(model.generation)),
+                        ("sha256", model.sha256),
+                        ("payload_sha256", model.payload_sha256),
+                    ),
                     1.0,
                 )
             ]

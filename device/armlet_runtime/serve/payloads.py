@@ -31,10 +31,17 @@ class Candidate:
     model_file: Path
     sha256: str
     """Of the model file."""
+    payload_sha256: str
+    """Of ``payload.json``, and so of everything."""
     inputs: tuple[TensorInfo, ...]
     outputs: tuple[TensorInfo, ...]
     rejected: tuple[str, ...] = ()
     """Why other versions were not taken."""
+
+    @property
+    def created(self) -> str:
+        """When its maker packed it, in ISO 8601; empty: unknown."""
+        return str(self.manifest.get("created", ""))
 
     @property
     def refusals(self) -> str:
@@ -52,8 +59,17 @@ class Catalogue(Protocol):
         """The payload to serve, checked anew. Raises :class:`BadPayload`."""
 
 
-Verify = Callable[[Path], Mapping[str, Any]]
-"""A payload's folder -> payload.json as parsed, once signature and hashes hold. Raises :class:`BadPayload`, OSError."""
+class Verified(NamedTuple):
+    """A payload whose signature and hashes hold."""
+
+    manifest: Mapping[str, Any]
+    """``payload.json`` as parsed."""
+    sha256: str
+    """Of its bytes."""
+
+
+Verify = Callable[[Path], Verified]
+"""Takes a payload's folder. Raises :class:`BadPayload`, OSError."""
 Check = Callable[[Mapping[str, Any]], Sequence[str]]
 """payload.json -> in words, what of it this runtime cannot do."""
 
@@ -61,7 +77,8 @@ Check = Callable[[Mapping[str, Any]], Sequence[str]]
 class FactorySet:
     """Payloads that came with the rootfs: ``<folder>/<model>/<version>/payload.json``.
 
-    Of several versions the one of the highest generation that may be served is taken.
+    Of several versions the one of the highest generation that may be served is taken, of several of one generation
+    the one that was made first.
     """
 
     def __init__(self, folder: Path, verify: Verify, check: Check) -> None:
@@ -95,14 +112,16 @@ class FactorySet:
         if not found:
             raise BadPayload(reasons or [f"{folder} holds no payload"])
         newest = max(candidate.generation for candidate in found)
-        best = [candidate for candidate in found if candidate.generation == newest]
-        if len(best) > 1:
-            both = " and ".join(str(candidate.folder) for candidate in best)
-            raise BadPayload([*reasons, f"{both} are both generation {newest}: one of them has to go"])
-        return best[0] if not reasons else Candidate(**{**vars(best[0]), "rejected": tuple(reasons)})
+        # No order is between them: who made the generation first has it, so that a restart changes nothing.
+        same = sorted((c for c in found if c.generation == newest), key=lambda c: (c.created, c.version))
+        best, others = same[0], same[1:]
+        reasons += [
+            f"{c.folder}: generation {newest} is version {best.version}'s; pack it with a higher" for c in others
+        ]
+        return best if not reasons else Candidate(**{**vars(best), "rejected": tuple(reasons)})
 
     def _candidate(self, place: Path) -> Candidate:
-        candidate = candidate_of(place, self._verify(place))
+        candidate = candidate_of(place, *self._verify(place))
         if candidate.model != place.parent.name:
             what = f'it is a payload of the model "{candidate.model}", in the folder of "{place.parent.name}"'
             raise BadPayload([what])
@@ -114,7 +133,16 @@ class FactorySet:
         return candidate
 
 
-def candidate_of(folder: Path, manifest: Mapping[str, Any]) -> Candidate:
+def folder_problem(folder: Path) -> str:
+    """Why there is no model at all in a factory set; empty: there is one."""
+    try:
+        inside = list(folder.iterdir())
+    except OSError as error:
+        return f"the payloads' folder {folder}: {error.strerror}"
+    return "" if any(map(_is_folder, inside)) else f"{folder} holds no payload"
+
+
+def candidate_of(folder: Path, manifest: Mapping[str, Any], sha256: str) -> Candidate:
     """What a verified ``payload.json`` says. Raises :class:`BadPayload` where it lacks what serving needs."""
     try:
         first = manifest["files"][0]
@@ -131,29 +159,12 @@ def candidate_of(folder: Path, manifest: Mapping[str, Any]) -> Candidate:
             manifest=manifest,
             model_file=folder / _demand(first["path"], str),
             sha256=_demand(first["sha256"], str),
+            payload_sha256=sha256,
             inputs=_tensors(manifest["inputs"]),
             outputs=_tensors(manifest["outputs"]),
         )
     except (KeyError, IndexError, TypeError, AttributeError) as error:
         raise BadPayload([f"its {MANIFEST} is not complete: {error}"]) from error
-
-
-class Problem(NamedTuple):
-    """A payload that is not served as it should be."""
-
-    model: str
-    what: str
-
-
-def problems_of(catalogue: Catalogue) -> list[Problem]:
-    """Everything that is wrong with the payloads, checked one after the other."""
-    found: list[Problem] = []
-    for model in catalogue.names():
-        try:
-            found += [Problem(model, reason) for reason in catalogue.current(model).rejected]
-        except BadPayload as error:
-            found += [Problem(model, reason) for reason in error.reasons]
-    return found
 
 
 def _tensors(entries: Any) -> tuple[TensorInfo, ...]:
@@ -175,4 +186,8 @@ def _demand(value: Any, kind: Any) -> Any:
 
 def _is_folder(place: Path) -> bool:
     # What a packer or an unfinished copy left behind begins with a dot.
-    return place.is_dir() and not place.name.startswith(".")
+    try:
+        return place.is_dir() and not place.name.startswith(".")
+    except OSError:
+        # A link to where this user may not look, say: it hides no other, and what is wrong is told where it is used.
+        return True

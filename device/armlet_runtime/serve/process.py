@@ -144,6 +144,14 @@ class WorkerProcess:
         # A process that hangs in the kernel outlives its killing; nobody is to wait for it.
         self._channel.close()
 
+    def forgive(self, seconds: float) -> None:
+        """Have so much of the time until now not count against it."""
+        now = time.monotonic()
+        with self._lock:
+            self.started, self.heard = min(now, self.started + seconds), min(now, self.heard + seconds)
+            if self.busy_since is not None:
+                self.busy_since = min(now, self.busy_since + seconds)
+
     def memory(self) -> int:
         """Bytes that it has in memory now; 0 where that cannot be told."""
         try:

@@ -131,6 +131,7 @@ class Routes:
                     "reason": model.reason,
                     "generation": model.generation,
                     "sha256": model.sha256,
+                    "payload_sha256": model.payload_sha256,
                     "providers": list(model.providers),
                     "skipped": dict(model.skipped),
                     "provider_share": dict(model.provider_share),
@@ -181,6 +182,8 @@ class Routes:
 
     def _index(self, request: HttpRequest) -> Response:
         only_ready = _options(request, self._limits).get("ready", False)
+        if not isinstance(only_ready, bool):
+            raise HttpError(400, "ready is neither true nor false")
         return json_response(
             [
                 {"name": model.name, "version": model.version, "state": _STATES[model.state], "reason": model.reason}

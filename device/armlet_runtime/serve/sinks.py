@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import logging
 import math
 import os
+import stat
 import time
 from pathlib import Path
 from typing import Iterable, Mapping, Protocol
@@ -57,7 +59,7 @@ class FileSink:
             self._failed = False
 
     def _append(self, line: bytes) -> None:
-        with self._path.open("ab") as file:
+        with open(self._path, "ab", opener=_regular) as file:
             # What a power cut left of a line is a line of its own, not the beginning of this one.
             if file.tell() and not self._ends_well():
                 line = b"\n" + line
@@ -70,3 +72,12 @@ class FileSink:
         with self._path.open("rb") as file:
             file.seek(-1, os.SEEK_END)
             return file.read(1) == b"\n"
+
+
+def _regular(path: str, flags: int) -> int:
+    """Opens a file; a pipe would hold up the service until somebody reads it."""
+    descriptor = os.open(path, flags | os.O_NONBLOCK, 0o644)
+    if stat.S_ISREG(os.fstat(descriptor).st_mode):
+        return descriptor
+    os.close(descriptor)
+    raise OSError(errno.EINVAL, "it is no file", path)

@@ -52,8 +52,8 @@ def read_request(body: memoryview, header_length: str | None, limits: Limits) ->
         raise HttpError(400, "an output is asked for twice")
     wanted = {name: _parameters(item, f'output "{name}"').get("binary_data") for name, item in zip(names, outputs)}
     identifier = content.get("id", "")
-    if not isinstance(identifier, str):
-        raise HttpError(400, "id is no string")
+    if not isinstance(identifier, str) or not datatypes.is_text(identifier):
+        raise HttpError(400, "id is no text")
     return InferBody(
         id=identifier,
         inputs=_inputs(_list(content.get("inputs"), "inputs"), binary),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import shutil
 import tempfile
 from collections import Counter
@@ -19,6 +20,7 @@ _SPINNING = "session.intra_op.allow_spinning"
 # Enough for any profile of a warm-up.
 _LEAST_FREE = 4 << 20
 _MOST_NODES = 10_000
+_PIECE = 64 << 10
 
 
 def options_for(job: Job, attempt: Sequence[chain.Wanted], profile: str) -> tuple[ort.SessionOptions, list[Any]]:
@@ -57,6 +59,7 @@ class Trial:
         :class:`armlet_runtime.ort.OrtError`, :class:`OSError` where the model cannot be read.
         """
         job = self._job
+        self._demand_unchanged()
         # Of a file that cannot be opened, ONNX Runtime says no more than "Invalid fd".
         Path(job.model_file).open("rb").close()
         try:
@@ -64,6 +67,8 @@ class Trial:
         except ort.LibraryError as error:
             raise TrialError(machine.foreign(job.library) or error.message) from error
         usable, skipped = chain.usable(job.chain, ort.get_available_providers(library), job.avoid)
+        usable, refused = self._taken(usable, library)
+        skipped.update(refused)
         folder = self._scratch()
         try:
             prefix = str(Path(folder, "profile")) if folder else ""
@@ -86,6 +91,31 @@ class Trial:
         self._demand_shares(share, skipped)
         providers = tuple(session.get_providers())
         return session, Ready(providers, skipped, share, nodes[:_MOST_NODES], 0.0, "; ".join(self._notes))
+
+    def _demand_unchanged(self) -> None:
+        """What was verified may lie long back: another worker is started whenever one fails."""
+        for path, sha256 in self._job.files:
+            hasher = hashlib.sha256()
+            with Path(self._job.folder, path).open("rb") as file:
+                while piece := file.read(_PIECE):
+                    hasher.update(piece)
+            if hasher.hexdigest() != sha256:
+                raise TrialError(f"{path} has changed since it was verified")
+
+    def _taken(
+        self, choices: Sequence[chain.Wanted], library: ort.Library
+    ) -> tuple[list[chain.Wanted], dict[str, str]]:
+        """The providers whose options the library takes, and why the others are left out."""
+        refused: dict[str, str] = {}
+        for choice in choices:
+            if choice.options:
+                self._trying([choice.name])
+                reason = chain.refusal(choice, library)
+                if reason and choice.name == chain.CPU:
+                    raise TrialError(f"nothing works without the CPU provider, and its options are refused: {reason}")
+                if reason:
+                    refused[choice.name] = f"its options are refused: {reason}"
+        return [choice for choice in choices if choice.name not in refused], refused
 
     def _scratch(self) -> str:
         for place in (*self._job.scratch, tempfile.gettempdir() if not self._job.scratch else "", "/dev/shm"):

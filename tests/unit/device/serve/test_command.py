@@ -142,7 +142,7 @@ def test_check_finds_everything_at_once(device: Device) -> None:
     found = device.check()
     assert len(found) == 6, "\n".join(found)
     for part in (
-        'device.conf:8: [models] no runtime has a provider "xnpack"; did you mean xnnpack?',
+        'device.conf:9: [models] no runtime has a provider "xnpack"; did you mean xnnpack?',
         f"device.conf:10: [model:none] there is no payload of this model in {device.payloads}",
         "damaged: ",
         "unsigned: ",
@@ -263,6 +263,19 @@ def test_no_worker_outlives_a_killed_service(device: Device, stopped: bool) -> N
             os.kill(pids[0], signal.SIGSTOP)
         process.kill()
         until(lambda: all(gone(pid) for pid in pids), 5.0)
+
+
+def test_a_service_that_was_stopped_goes_on_with_its_workers(device: Device) -> None:
+    device.add()
+    with device.serving("stall_seconds = 2\n") as process:
+        pids = workers(process.pid)
+        for _ in range(2):
+            process.send_signal(signal.SIGSTOP)
+            time.sleep(4.0)
+            process.send_signal(signal.SIGCONT)
+            time.sleep(0.5)
+            assert device.infer(1.0) == [2.0] * 3
+        assert workers(process.pid) == pids
 
 
 def test_without_numpy(device: Device, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -95,6 +95,19 @@ def test_killed_while_it_loads(service: Service) -> None:
     assert slot.backoff.failures == 2
 
 
+def test_files_that_changed_are_not_served_by_the_next_worker(service: Service) -> None:
+    """Whatever lies there now was verified by nobody."""
+    slot = service.engine._keeper.slots["add"]
+    model = next(slot.payload.folder.glob("model.*")) if slot.payload else Path()
+    data = model.read_bytes()
+    model.write_bytes(data.replace(b"the_sum", b"the_SUM"))
+    os.kill(service.pid("add"), signal.SIGKILL)
+    until(lambda: slot.state == "failed")
+    assert "has changed since it was verified" in slot.reason
+    model.write_bytes(data)
+    assert service.add(1.0) == 2.0
+
+
 def test_a_stalled_worker_is_replaced(service: Service) -> None:
     pid = service.pid("add")
     os.kill(pid, signal.SIGSTOP)

@@ -63,6 +63,10 @@ class FakeWorker:
     def memory(self) -> int:
         return self.bytes
 
+    def forgive(self, seconds: float) -> None:
+        self.started, self.heard = self.started + seconds, self.heard + seconds
+        self.busy_since = None if self.busy_since is None else self.busy_since + seconds
+
     def end(self, *, crashed: bool = False) -> None:
         if not self.gone.is_set():
             self.crashed = crashed
@@ -124,7 +128,7 @@ class FakeDevice:
 
 
 def candidate(**changes: Any) -> Candidate:
-    return dataclasses.replace(candidate_of(Path("/m"), MANIFEST), **changes)
+    return dataclasses.replace(candidate_of(Path("/m"), MANIFEST, ""), **changes)
 
 
 @pytest.fixture
@@ -157,6 +161,19 @@ def test_restarts_come_ever_later(device: FakeDevice) -> None:
     assert waits == [0.25, 0.5, 1, 2, 4, 8, 16, 32, 60, 60]
     device.at(times[-1] + 60).become_ready()
     assert device.slot.state == "ready"
+
+
+def test_a_service_that_stood_still_blames_no_worker(device: FakeDevice) -> None:
+    keeper, worker = device.keeper, device.serve()
+    worker.busy_since = 0.5
+    for device.now in (1.0, 41.0, 41.25):
+        with keeper.changed:
+            keeper._forgive_pause_locked()
+            keeper._go_round_locked()
+            keeper.ticked = device.now
+        assert not worker.killed_for
+    device.at(worker.heard + 5.5)
+    assert worker.killed_for == "showed no life for 5 s"
 
 
 def test_health_makes_up_for_failures(device: FakeDevice) -> None:

@@ -64,6 +64,8 @@ def test_a_page_over_http() -> None:
     assert value(found, "armlet_http_answers_total", endpoint="", status="404") == 1
     assert value(found, "armlet_http_connections") == 1
     assert value(found, "armlet_ready") == 1
+    info = {"version": "1.2.0", "generation": "3", "sha256": "ab" * 32, "payload_sha256": "cd" * 32}
+    assert value(found, "armlet_model_info", model="echo", **info) == 1
     assert value(found, "armlet_model_state", model="echo", state="ready") == 1
     assert value(found, "armlet_model_provider_share", model="echo", provider="CPUExecutionProvider") == 0.25
     assert value(found, "armlet_process_resident_bytes", process="service") > 1 << 20
@@ -98,13 +100,17 @@ def test_invented_names_do_not_fill_the_memory() -> None:
 def test_outputs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Thrift, "__bool__", lambda self: True)
     metrics = Metrics()
-    scores = Tensor.from_list([[0.1, 0.7, 0.2], [0.1, 0.2, 0.7]], "float32")
+    scores = Tensor.from_list([[0.1, 0.7, 0.2], [0.1, 0.2, 0.7], [math.nan, 0.5, 0.9]], "float32")
     metrics.outputs("m", {"scores": scores, "text": Tensor(["a"], "string", (1,))})
-    metrics.outputs("m", {"scores": Tensor.from_list([float("nan"), 0.5, 0.25], "float16")})
+    metrics.outputs("m", {"price": Tensor.from_list([float("nan"), 0.5, 0.25], "float16")})
     found = shown(metrics)
-    assert value(found, "armlet_output_class_total", model="m", output="scores", **{"class": "2"}) == 1
-    assert value(found, "armlet_output_mean", model="m", output="scores") == pytest.approx((2.0 + 0.75) / 8, rel=1e-6)
-    assert value(found, "armlet_output_not_finite_total", model="m", output="scores") == 1
+    # A vector is a number for each row, and a row with NaN has no largest: neither tells a class.
+    classes = {labels: count for (name, labels), count in found.items() if name == "armlet_output_class_total"}
+    wanted = [frozenset({"model": "m", "output": "scores", "class": name}.items()) for name in ("1", "2")]
+    assert classes == dict.fromkeys(wanted, 1)
+    assert value(found, "armlet_output_mean", model="m", output="scores") == pytest.approx(3.4 / 8, rel=1e-6)
+    for output in ("scores", "price"):
+        assert value(found, "armlet_output_not_finite_total", model="m", output=output) == 1
 
 
 def test_drift_is_told_once_enough_was_seen(monkeypatch: pytest.MonkeyPatch) -> None:

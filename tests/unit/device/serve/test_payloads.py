@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -9,7 +10,7 @@ from typing import Any
 
 import pytest
 from armlet_runtime.serve.interface import TensorInfo
-from armlet_runtime.serve.payloads import BadPayload, FactorySet, problems_of
+from armlet_runtime.serve.payloads import BadPayload, FactorySet, Verified, folder_problem
 
 from tests.fakes import handmade
 
@@ -45,13 +46,16 @@ def test_what_is_served(tmp_path: Path) -> None:
     found = made(tmp_path).current("a")
     assert (found.model, found.version, found.generation, found.folder) == ("a", "2.0", 3, folder)
     assert (found.model_file.read_bytes(), found.sha256) == (b"model", found.manifest["files"][0]["sha256"])
+    assert found.payload_sha256 == hashlib.sha256((found.folder / "payload.json").read_bytes()).hexdigest()
     assert found.inputs == (TensorInfo("x", "float", ("n", 3)),)
     assert found.outputs == (TensorInfo("y", "int64", (1,)),)
-    assert problems_of(made(tmp_path)) == []
+    assert (found.rejected, folder_problem(tmp_path)) == ((), "")
 
 
 def test_no_folder(tmp_path: Path) -> None:
     assert made(tmp_path / "none").names() == []
+    assert folder_problem(tmp_path / "none") == f"the payloads' folder {tmp_path}/none: No such file or directory"
+    assert folder_problem(tmp_path) == f"{tmp_path} holds no payload"
     assert "No such file" in refused(tmp_path)[0]
     (tmp_path / "a").mkdir()
     assert refused(tmp_path) == (f"{tmp_path}/a holds no payload",)
@@ -66,7 +70,6 @@ def test_the_newest_that_is_sound_is_served(tmp_path: Path) -> None:
     found = made(tmp_path).current("a")
     assert found.version == "0.9"
     assert found.rejected == (f"{newest}: model.onnx is not what was signed",)
-    assert [problem.model for problem in problems_of(made(tmp_path))] == ["a"]
 
 
 def test_two_models_of_one_name(tmp_path: Path) -> None:
@@ -78,8 +81,15 @@ def test_two_models_of_one_name(tmp_path: Path) -> None:
 
 
 def test_two_versions_of_one_generation(tmp_path: Path) -> None:
-    one, two = (put(tmp_path, "a", version=version) for version in ("1.0", "2.0"))
-    assert refused(tmp_path) == (f"{one} and {two} are both generation 1: one of them has to go",)
+    two = put(tmp_path, "a", version="2.0", created="2026-01-01T00:00:00Z")
+    assert made(tmp_path).current("a").rejected == ()
+    for version, created in (("1.0", "2026-01-02T00:00:00Z"), ("3.0", "2026-01-01T00:00:00Z")):
+        one = put(tmp_path, "a", version=version, created=created)
+        found = made(tmp_path).current("a")
+        assert found.folder == two
+        assert f"{one}: generation 1 is version 2.0's; pack it with a higher" in found.rejected
+    put(tmp_path, "a", version="0.5", generation=2)
+    assert made(tmp_path).current("a").version == "0.5"
 
 
 def test_another_skus_payload(tmp_path: Path) -> None:
@@ -109,7 +119,9 @@ def test_another_skus_payload(tmp_path: Path) -> None:
 )
 def test_damaged_manifests(tmp_path: Path, fields: dict[str, Any]) -> None:
     edit(put(tmp_path, "a"), **fields)
-    catalogue = FactorySet(tmp_path, lambda folder: json.loads((folder / "payload.json").read_bytes()), lambda _: ())
+    catalogue = FactorySet(
+        tmp_path, lambda folder: Verified(json.loads((folder / "payload.json").read_bytes()), ""), lambda _: ()
+    )
     with pytest.raises(BadPayload):
         catalogue.current("a")
 
@@ -120,3 +132,14 @@ def test_files_that_are_not_there(tmp_path: Path) -> None:
     assert "No such file" in refused(tmp_path)[0]
     (folder / "payload.json").write_text("{")
     assert refused(tmp_path) == (f"{folder}: payload.json is no JSON",)
+
+
+def test_a_place_that_cannot_be_looked_at_hides_no_other(tmp_path: Path) -> None:
+    put(tmp_path, "a")
+    (tmp_path / "b").symlink_to("x" * 300)
+    (tmp_path / "a" / "9").symlink_to("x" * 300)
+    catalogue = FactorySet(tmp_path, handmade.verify_hashes, lambda _: ())
+    assert list(catalogue.names()) == ["a", "b"]
+    assert "too long" in catalogue.current("a").rejected[0]
+    with pytest.raises(BadPayload, match="too long"):
+        catalogue.current("b")

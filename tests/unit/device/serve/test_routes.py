@@ -231,7 +231,8 @@ def test_the_repository(client: Client, engine: FakeEngine) -> None:
     assert engine.calls == [("unloaded", "echo"), ("ready", "echo")]
     assert client.ask("POST", "/v2/repository/models/none/load").status == 404
     assert client.ask("POST", "/v2/repository/models/echo/load", {"parameters": {"config": "{}"}}).status == 400
-    assert client.ask("POST", "/v2/repository/index", b"[]").status == 400
+    for body in (b"[]", b'{"ready": "no"}', b'{"ready": 1}', b'{"ready": null}'):
+        assert client.ask("POST", "/v2/repository/index", body).status == 400
 
 
 @pytest.mark.parametrize(
@@ -246,6 +247,24 @@ def test_what_would_be_answered_wrongly_is_refused(client: Client, content: dict
     answer = client.ask("POST", "/v2/models/animals/infer", content)
     assert answer.status == 400
     assert "not supported" in answer.body["error"]
+
+
+@pytest.mark.parametrize("identifier", ['"\\ud800"', '"a\\udfffb"', "7"])
+def test_an_id_is_text(client: Client, identifier: str) -> None:
+    answer = client.ask("POST", "/v2/models/animals/infer", f'{{"id": {identifier}, "inputs": []}}')
+    assert (answer.status, answer.body) == (400, {"error": "id is no text"})
+    assert infer(client, inputs=[SCORES], id="\U0001f600").body["id"] == "\U0001f600"
+
+
+@pytest.mark.parametrize("digits", [65, 4299, 5000, 100_000])
+def test_a_number_with_many_digits_is_told_in_words_for_clients(client: Client, digits: int) -> None:
+    content = (
+        f'{{"inputs": [{{"name": "scores", "datatype": "FP32", "shape": [1, 3], "data": [{"1" * digits}, 1, 1]}}]}}'
+    )
+    answer = client.ask("POST", "/v2/models/animals/infer", content)
+    assert answer.status == 400
+    assert "sys." not in answer.body["error"]
+    assert len(answer.raw) < 200
 
 
 def test_compressed_bodies_are_refused(client: Client) -> None:

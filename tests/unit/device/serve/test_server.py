@@ -205,7 +205,17 @@ def test_a_client_may_close_its_side_and_read_on(server: Server) -> None:
     with Client(server) as client:
         client.send(b"GET /v2 HTTP/1.1\r\nHost: h\r\n\r\n" * 3 + b"GET /half")
         client.socket.shutdown(socket.SHUT_WR)
-        assert [client.answer().status for _ in range(3)] == [200] * 3
+        assert [client.answer().status for _ in range(4)] == [200] * 3 + [400]
+        assert client.at_end()
+
+
+@pytest.mark.parametrize("sent", [RAW[:-1], RAW[: -len(JSON)], RAW[:20]], ids=["body", "no body", "head"])
+def test_a_request_that_its_client_cuts_short_is_told(server: Server, sent: bytes) -> None:
+    with Client(server) as client:
+        client.send(sent)
+        client.socket.shutdown(socket.SHUT_WR)
+        answer = client.answer()
+        assert (answer.status, answer.headers["connection"]) == (400, "close")
         assert client.at_end()
 
 
@@ -293,6 +303,18 @@ def test_the_end_lets_what_is_under_way_end() -> None:
         with pytest.raises(ConnectionRefusedError):
             Client(server)
         assert not server.live()
+
+
+def test_the_end_breaks_off_nobody_who_has_connected() -> None:
+    with serving(FakeEngine()) as (server, _), contextlib.ExitStack() as stack:
+        clients = [stack.enter_context(Client(server)) for _ in range(60)]
+        ending = threading.Thread(target=server.stop, args=(5.0,))
+        ending.start()
+        for client in clients:
+            client.send(RAW)
+        assert {client.answer().status for client in clients} <= {200, 503}
+        ending.join(5.0)
+        assert not ending.is_alive()
 
 
 def test_a_bug_in_an_endpoint_is_500_and_no_traceback_for_the_client(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 from pathlib import Path
 
 import pytest
@@ -55,3 +56,13 @@ def test_a_folder_that_takes_nothing_is_told_once(tmp_path: Path, caplog: pytest
     (tmp_path / "none").mkdir()
     sink.write({}, 2)
     assert len(lines(tmp_path / "none" / "telemetry.jsonl")) == 1
+
+
+def test_a_pipe_is_not_waited_for(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    reader = None
+    for _ in range(2):
+        FileSink(tmp_path / "pipe").write({"a": 1.0}, 0.0)
+        reader = reader or os.open(tmp_path / "pipe", os.O_RDONLY | os.O_NONBLOCK)
+    assert len(caplog.records) == 2
+    os.close(reader or 0)

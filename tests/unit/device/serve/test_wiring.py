@@ -6,8 +6,8 @@ import os
 from pathlib import Path
 
 import pytest
-from armlet_runtime.serve.checking import _ask
-from armlet_runtime.serve.config import ConfigError, Service
+from armlet_runtime.serve.asking import Told, ask
+from armlet_runtime.serve.config import ConfigError, parse
 from armlet_runtime.serve.wiring import contract
 
 
@@ -16,8 +16,8 @@ def test_what_is_no_file_is_neither_runtime_nor_library(tmp_path: Path, make: ob
     place = tmp_path / "runtime.json"
     assert callable(make)
     make(place)
-    with pytest.raises(ConfigError, match="is no file"):
-        contract(Service(runtime=place))
-    assert _ask(str(place)) == ((), f"{place} is no file")
+    with pytest.raises(ConfigError, match=rf"device.conf:2: \[service\] {place}: it is no file"):
+        contract(parse(f"[service]\nruntime = {place}"))
+    assert ask(str(place)) == Told(problem=f"{place} is no file")
     with pytest.raises(ConfigError, match="No such file"):
-        contract(Service(runtime=tmp_path / "none"))
+        contract(parse(f"[service]\nruntime = {tmp_path}/none"))
