@@ -90,7 +90,7 @@ class Admission:
         else:
             self._demand_wished(held.payload, desired)
             # An earlier run may have ended right after the folder got its name.
-            self._disk.sync_folder(self._payloads)
+            self._settle(self._payloads, self._staging)
             return held
         self._throw_out(desired.payload)
         return None
@@ -118,23 +118,34 @@ class Admission:
             with suppress(OSError):
                 remove_tree(self._disk, staged)
             raise
-        self._disk.sync_folder(self._payloads)
+        self._settle(self._payloads, self._staging)
         return Held(self._payloads / desired.payload, payload)
 
     def sweep(self, keep: Collection[str]) -> int:
         """Removes other payloads, and what was left half done; the bytes that were freed. Raises OSError."""
+        freed = self._empty(self._trash)
         for place in sorted(self._payloads.iterdir()):
             if place.name not in keep:
-                self._throw_out(place.name)
-        left = [*self._staging.iterdir(), *self._trash.iterdir()]
-        return sum(remove_tree(self._disk, place) for place in sorted(left))
+                self._disk.rename(place, self._trash / place.name)
+        return freed + self._empty(self._trash) + self._empty(self._staging)
 
     def _throw_out(self, name: str) -> None:
-        """Nothing is a payload any more once it began to be removed."""
-        remove_tree(self._disk, self._trash / name)
+        """There is no such payload any more."""
+        self._empty(self._trash)
         self._disk.rename(self._payloads / name, self._trash / name)
-        self._disk.sync_folder(self._trash)
-        self._disk.sync_folder(self._payloads)
+        self._settle(self._trash, self._payloads)
+
+    def _settle(self, *folders: Path) -> None:
+        """What was renamed from one to the other stays so."""
+        for folder in folders:
+            self._disk.sync_folder(folder)
+
+    def _empty(self, folder: Path) -> int:
+        places = sorted(folder.iterdir())
+        if places and folder == self._trash:
+            # Nothing is a payload once it began to be removed, also where an earlier run put it here.
+            self._settle(self._trash, self._payloads)
+        return sum(remove_tree(self._disk, place) for place in places)
 
     def _demand_wished(self, payload: Payload, desired: Desired) -> None:
         fields = payload.manifest

@@ -6,9 +6,9 @@ from contextlib import suppress
 from dataclasses import replace as with_fields
 from pathlib import Path
 
-from armlet_runtime.store.disk import NEW, Disk, remove_tree, replace
+from armlet_runtime.store.disk import Disk, replace
 from armlet_runtime.store.state import State
-from armlet_runtime.store.state_file import LARGEST, encoded, settled
+from armlet_runtime.store.state_file import LARGEST, decoded, encoded, settled
 
 COPIES = ("state.a", "state.b")
 
@@ -39,12 +39,17 @@ class Copies:
         return not any((self._root / name).exists() for name in COPIES)
 
     def write(self, state: State) -> None:
-        """Raises OSError: ``state`` is as it was, and the next start may find either."""
+        """Raises:
+        OSError: ``state`` is as it was, and the next start may find either.
+        ValueError: it has something in it that no start would read; nothing was written.
+        """
         # Higher than anything that a write which failed may have left.
+        state = with_fields(state, sequence=self._sequence + 1)
+        data = encoded(state)
+        if decoded(data) != state:
+            raise ValueError("the state is not what its file would say")
         self._sequence += 1
         self._agree = False
-        state = with_fields(state, sequence=self._sequence)
-        data = encoded(state)
         for name in COPIES:
             replace(self._disk, self._root / name, data)
         self.state = state
@@ -54,11 +59,6 @@ class Copies:
         """After this, every start finds ``state`` and no other: what only another one names may go. Raises OSError."""
         if not self._agree:
             self.write(self.state)
-
-    def sweep(self) -> None:
-        """Removes what a write that was cut short left. Raises OSError."""
-        for name in COPIES:
-            remove_tree(self._disk, self._root / (name + NEW))
 
     def _read(self, name: str, unreadable: list[str]) -> bytes | None:
         with suppress(FileNotFoundError):

@@ -20,7 +20,9 @@ SYNC_BYTES = 1 << 20
 """What a power loss costs at the most."""
 _FORM = "armlet blocks 1 {} {}\n"
 _DIGEST = 32
-_LARGEST_MAP = 1 << 24
+MOST_BLOCKS = 1 << 18
+"""1 GiB in the smallest blocks that may be wished."""
+_LARGEST_MAP = MOST_BLOCKS // 8 + 256
 _NO_ALLOCATION = (errno.EOPNOTSUPP, errno.EINVAL, errno.ENOSYS)
 
 
@@ -49,6 +51,8 @@ def read_map(data: bytes, size: int) -> tuple[int, set[int]]:
     if block_size < 1 or body != _FORM.format(size, block_size).encode() + bits:
         raise ValueError("it is of another file")
     count = _count(size, block_size)
+    if len(bits) != -(-count // 8):
+        raise ValueError("it is of another length")
     return block_size, {number for number in range(count) if bits[number // 8] >> number % 8 & 1}
 
 
@@ -79,8 +83,13 @@ class StoredIncoming:
     """:class:`~armlet_runtime.update.interface.Incoming` in a folder. Any thread may call."""
 
     def __init__(self, disk: Disk, folder: Path, sha256: str, size: int, block_size: int) -> None:
-        """Takes up what is there, or begins. Raises OSError: also where there is no room for all of it."""
-        if size < 1 or block_size < 1 or _count(size, block_size) > _LARGEST_MAP * 8:
+        """Takes up what is there, or begins.
+
+        Raises:
+            OSError: it cannot be written, or there is no room for all of it.
+            ValueError: there are no blocks, or more than ``MOST_BLOCKS``.
+        """
+        if size < 1 or block_size < 1 or _count(size, block_size) > MOST_BLOCKS:
             raise ValueError(f"{size} bytes in blocks of {block_size}")
         self.size, self.block_size = size, block_size
         self.path = folder / (sha256 + PART)
@@ -181,12 +190,20 @@ class StoredIncoming:
         forget(self._disk, self._folder, self._name)
         self._descriptor = self._disk.create(self.path)
         try:
+            self._allocate()
+            # Before a map tells of it: that one must not come to lie beside the file that was here before.
+            self._disk.sync_folder(self._folder)
+        except OSError:
+            with suppress(OSError):
+                self.close()
+            with suppress(OSError):
+                forget(self._disk, self._folder, self._name)
+            raise
+
+    def _allocate(self) -> None:
+        """Where the file system has no such thing, the file grows as blocks come."""
+        try:
             self._disk.allocate(self._descriptor, self.size)
         except OSError as error:
-            # Without it, the file grows as blocks come.
             if error.errno not in _NO_ALLOCATION:
-                with suppress(OSError):
-                    self.close()
-                with suppress(OSError):
-                    forget(self._disk, self._folder, self._name)
                 raise

@@ -58,7 +58,7 @@ def decoded(data: bytes) -> State:
     digest = fields.pop("sha256", None)
     if digest != _digest(fields):
         raise ValueError("its checksum differs")
-    content = fields["state"]
+    content = fields.get("state")
     if schema != SCHEMA or not isinstance(content, dict):
         raise ValueError("it is no state")
     models = _map(content.get("models"))
@@ -78,7 +78,7 @@ def settled(copies: Sequence[tuple[str, bytes | None]]) -> Found:
         except Newer as error:
             newer = True
             notes.append(f"{name} is of schema {error}, and this version knows {SCHEMA}")
-        except (ValueError, RecursionError, KeyError) as error:
+        except (ValueError, RecursionError) as error:
             notes.append(f"{name} is damaged: {error}")
     valid = [state for state in states if state is not None]
     best = max(valid, key=lambda state: state.sequence, default=State())

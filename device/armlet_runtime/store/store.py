@@ -122,7 +122,7 @@ class Store:
 
     def has(self, payload: str) -> bool:
         """Whether a payload is there: ``admit`` needs no archive then, as long as nothing happened to it."""
-        return self._admission.has(payload)
+        return self._admission.has(_identity(payload))
 
     def held(self, payload: str) -> Held:
         """A payload, every byte of it verified, its signature too; whether it fits the runtime is not looked at.
@@ -131,7 +131,7 @@ class Store:
             PayloadError: it is refused.
             OSError: it is not there or cannot be read.
         """
-        return self._admission.held(payload)
+        return self._admission.held(_identity(payload))
 
     # An update, in the order of its steps.
 
@@ -256,7 +256,7 @@ class Store:
         """
         with self._changing():
             self._copies.settle()
-            self._copies.sweep()
+            self._place.sweep()
             return self._admission.sweep(self._copies.state.ids.union(keep)) + self._arrivals.sweep(keep)
 
     def _forget(self, archive: str) -> None:
@@ -270,7 +270,10 @@ class Store:
 
     def _change(self, model: str, how: Callable[[ModelState], ModelState]) -> None:
         with self._changing():
-            self._copies.write(self._copies.state.with_model(model, how(self.state(model))))
+            before = self.state(model)
+            after = how(before)
+            if after != before:
+                self._copies.write(self._copies.state.with_model(model, after))
 
     @contextmanager
     def _changing(self) -> Iterator[None]:
