@@ -79,7 +79,7 @@ class UrlFetcher:
         part = visit.wanted()
         if visit.ranges and part != (0, visit.into.size):
             headers = {"Range": f"bytes={part.start}-{part.end - 1}"}
-            if self._tag[1] and self._changes <= _MOST_CHANGES:
+            if self._tag[1] and self._changes < _MOST_CHANGES:
                 headers["If-Range"] = self._tag[1]
         else:
             headers = {}
@@ -120,7 +120,8 @@ class UrlFetcher:
                 if response.status not in _REDIRECTS:
                     yield response, line
                     return
-                url = urljoin(url, response.getheader("Location", ""))
+                with _told(parts):
+                    url = urljoin(url, response.getheader("Location", ""))
             finally:
                 line.hang_up()
         raise FetchError("download", f"the server sends on and on, more than {_MOST_REDIRECTS} times")
@@ -203,8 +204,8 @@ def _coming(response: http.client.HTTPResponse, size: int, asked: _Part | None) 
     came, total = _Part(int(found[1]), int(found[2]) + 1), found[3]
     if total not in ("*", str(size)):
         raise FetchError("download", f"the server has {total} bytes, and {size} are wanted")
-    start, end = asked or _Part(0, size)
-    if came.start != start or not came.start < came.end <= end:
+    # More of it than was asked for is as good.
+    if came.start != (asked.start if asked else 0) or not came.start < came.end <= size:
         raise FetchError("download", "the server sends another part than was asked for")
     return came
 
