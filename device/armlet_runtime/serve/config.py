@@ -16,6 +16,7 @@ from armlet_runtime.serve.chain import key_of
 from armlet_runtime.serve.limits import Limits
 from armlet_runtime.serve.listening import Address, TcpAddress
 from armlet_runtime.serve.queue import Policy
+from armlet_runtime.update import settings as mqtt
 
 DEFAULT = Path("/etc/armlet/device.conf")
 _NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
@@ -92,6 +93,8 @@ class DeviceConfig:
     models: Mapping[str, ModelSettings] = field(default_factory=dict)
     provider_options: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     """Short name -> its options, over those of the payload."""
+    mqtt: mqtt.MqttSettings | None = None
+    """None: no updates over MQTT, and no telemetry."""
     lines: Mapping[str, int] = field(default_factory=dict)
     """Section -> where it begins: for problems that show later."""
 
@@ -131,7 +134,12 @@ _MODEL: Mapping[str, Reader] = {
 _HTTP: Mapping[str, Reader] = {
     f.name: _SECONDS if isinstance(f.default, float) else values.whole(1, 1 << 40) for f in dataclasses.fields(Limits)
 }
-_PLAIN: Mapping[str, Mapping[str, Reader]] = {"service": _SERVICE, "http": _HTTP, "models": _MODEL}
+_PLAIN: Mapping[str, Mapping[str, Reader]] = {
+    "service": _SERVICE,
+    "http": _HTTP,
+    "models": _MODEL,
+    "mqtt": mqtt.READERS,
+}
 
 
 def load(path: Path) -> DeviceConfig:
@@ -148,6 +156,7 @@ def parse(text: str, name: str = "device.conf") -> DeviceConfig:
     """Raises :class:`ConfigError` with everything that is wrong; ``name`` is what the file is called in it."""
     sections, problems = ini.parse(text)
     read = {section.name: _read(section, problems) for section in sections}
+    problems += [problem for section in sections if section.name == "mqtt" for problem in _apart(section, read["mqtt"])]
     if problems:
         raise ConfigError([f"{name}:{line}: {what}" for line, what in sorted(problems)])
     defaults = ModelSettings(**read.get("models", {}))
@@ -157,8 +166,15 @@ def parse(text: str, name: str = "device.conf") -> DeviceConfig:
         defaults=defaults,
         models={key: dataclasses.replace(defaults, **found) for key, found in _named(read, "model")},
         provider_options={key_of(key): found for key, found in _named(read, "provider")},
+        mqtt=mqtt.settings(read["mqtt"]) if "mqtt" in read else None,
         lines={section.name: section.line for section in sections},
     )
+
+
+def _apart(section: ini.Section, found: Mapping[str, Any]) -> list[ini.Problem]:
+    """What does not go together in ``[mqtt]``."""
+    lines = {key.lower(): entry.line for key, entry in section.entries.items()}
+    return [ini.Problem(lines.get(key, section.line), what) for key, what in mqtt.problems(found)]
 
 
 def _named(read: Mapping[str, dict[str, Any]], kind: str) -> list[tuple[str, dict[str, Any]]]:
@@ -175,7 +191,7 @@ def _read(section: ini.Section, problems: list[ini.Problem]) -> dict[str, Any]:
             problems.append(ini.Problem(section.line, f'"{ini.shown(name)}" is no model\'s name'))
         return _values(section, _MODEL, problems)
     if section.name not in _PLAIN:
-        known = ["[service]", "[http]", "[models]", "[model:<name>]", "[provider:<name>]"]
+        known = ["[service]", "[http]", "[mqtt]", "[models]", "[model:<name>]", "[provider:<name>]"]
         what = f"unknown section [{ini.shown(section.name)}]{ini.near(f'[{section.name}]', known)}"
         problems.append(ini.Problem(section.line, what))
         return {}
