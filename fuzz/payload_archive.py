@@ -3,10 +3,10 @@
     .venv/bin/python -m pip install atheris
     PYTHONPATH=.:device .venv/bin/python -m fuzz.payload_archive -runs=1000000 [folder with inputs]
 
-The first byte chooses: an archive as it is; one that is right but for a few bytes that are changed, taken out or put in;
-or the manifest of one that is otherwise right. Each is read as an unsigned one, so that all of the reader is reached, and,
-where it was taken, as a signed one, by a verifier that takes any signature; one in some is unpacked. A finding is any
-exception but the refusal, a file out of the folder, one left behind, or memory beyond the stated bound.
+The first byte chooses: an archive as it is; one that is right but for a few bytes that are changed, taken out or put
+in; or the manifest of one that is otherwise right. Each is read as one that need not be signed, with a verifier that
+takes any signature, and with one that takes none; some are unpacked. A finding is any exception but the refusal, an
+archive taken that nobody signed, a file out of its folder or left behind, or memory beyond the stated bound.
 """
 
 from __future__ import annotations

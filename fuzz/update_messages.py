@@ -128,7 +128,7 @@ class _Source:
     def __init__(self, bytes_: atheris.FuzzedDataProvider, falsified: set[int]) -> None:
         self._bytes = bytes_
         self._falsified = falsified
-        self.fetcher = BlocksFetcher(self, first_wait=0.0001, patience=0.02)
+        self.fetcher = BlocksFetcher(self, first_wait=0.0001, patience=0.003)
 
     def want(self, _desired: Desired, numbers: list[int]) -> bool:
         if self._bytes.remaining_bytes() and self._bytes.ConsumeProbability() < 0.05:
