@@ -15,7 +15,7 @@ from typing import Any
 import paho.mqtt.client as paho
 from armlet_runtime.serve.backoff import Backoff
 from armlet_runtime.store.disk import Disk
-from armlet_runtime.update.broker import Access
+from armlet_runtime.update.access import Access
 from armlet_runtime.update.interface import Category, Desired
 from armlet_runtime.update.mqtt import Mqtt
 from armlet_runtime.update.spool import Spool
@@ -95,7 +95,7 @@ class Operator:
 
     def __enter__(self) -> Operator:
         self._here = threading.Event()
-        self._client = paho.Client(paho.CallbackAPIVersion.VERSION2, client_id="operator")
+        self._client = paho.Client(paho.CallbackAPIVersion.VERSION2, client_id=f"operator-{id(self)}")
         self._client.on_message = lambda _c, _u, m: self.seen.append((m.topic, bytes(m.payload), bool(m.retain)))
         self._client.on_subscribe = lambda *_: self._here.set()
         self._client.on_connect = lambda client, *_: client.subscribe([(one, 1) for one in self.filters])
