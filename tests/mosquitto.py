@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import shutil
+import socket
 import subprocess
 import threading
 import time
@@ -74,8 +75,6 @@ class Broker:
         self.kill()
 
     def _listens(self) -> bool:
-        import socket
-
         assert self.process is not None
         assert self.process.poll() is None, self._log.read_text()
         with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", self.port), 1):
@@ -95,7 +94,10 @@ class Operator:
 
     def __enter__(self) -> Operator:
         self._here = threading.Event()
-        self._client = paho.Client(paho.CallbackAPIVersion.VERSION2, client_id=f"operator-{id(self)}")
+        # Tests run over paho-mqtt 1.6 as well, which has no versions of callbacks.
+        versions: Any = getattr(paho, "CallbackAPIVersion", None)
+        first = () if versions is None else (versions.VERSION2,)
+        self._client = paho.Client(*first, client_id=f"operator-{id(self)}")
         self._client.on_message = lambda _c, _u, m: self.seen.append((m.topic, bytes(m.payload), bool(m.retain)))
         self._client.on_subscribe = lambda *_: self._here.set()
         self._client.on_connect = lambda client, *_: client.subscribe([(one, 1) for one in self.filters])
