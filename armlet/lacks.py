@@ -125,6 +125,7 @@ PROGRAMS = (
     "docker",
     "dockerd",
     "mmdebstrap",
+    "mosquitto",
     "newuidmap",
     "patch",
     "podman",
@@ -171,6 +172,12 @@ CHECKS: tuple[Check, ...] = (
         name="systemd-analyze",
         why="tests judge the service's sandbox with it",
         judge=_program(("systemd-analyze",), "systemd", blocking=False),
+        for_tests=True,
+    ),
+    Check(
+        name="mosquitto",
+        why="tests talk MQTT with it as their broker",
+        judge=_program(("mosquitto",), "mosquitto", blocking=False),
         for_tests=True,
     ),
     Check(

@@ -77,7 +77,7 @@ def _described(kind: nfpm.PackageFormat, entries: dict[str, Entry], maintainer: 
         created=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(EPOCH)),
         entries=entries,
         depends=("python3 (>= 3.8)",) if debian else (),
-        recommends=("python3-nacl | python3-cryptography",) if debian else (),
+        recommends=("python3-nacl | python3-cryptography", "python3-paho-mqtt") if debian else (),
     )
 
 

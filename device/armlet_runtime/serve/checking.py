@@ -12,6 +12,7 @@ from armlet_runtime.serve import machine, payloads, wiring
 from armlet_runtime.serve.config import DeviceConfig, ModelSettings
 from armlet_runtime.serve.process import signal_name
 from armlet_runtime.serve.values import unknown_providers
+from armlet_runtime.update import connect
 
 
 def problems(config: DeviceConfig, name: str, *, payloads_too: bool = True) -> list[str]:
@@ -25,6 +26,7 @@ def problems(config: DeviceConfig, name: str, *, payloads_too: bool = True) -> l
     for section, names in _providers(config).items():
         line = config.lines.get(section, 0)
         found += [f"{name}:{line}: [{section}] {what}" for what in unknown_providers(names, reported)]
+    found += connect.problems(config, name)
     catalogue = wiring.catalogue(service)
     if not payloads_too:
         return found

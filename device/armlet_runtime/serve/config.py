@@ -16,7 +16,8 @@ from armlet_runtime.serve.chain import key_of
 from armlet_runtime.serve.limits import Limits
 from armlet_runtime.serve.listening import Address, TcpAddress
 from armlet_runtime.serve.queue import Policy
-from armlet_runtime.update import settings as mqtt
+from armlet_runtime.update import mqtt_settings
+from armlet_runtime.update.mqtt_settings import MqttSettings
 
 DEFAULT = Path("/etc/armlet/device.conf")
 _NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
@@ -93,7 +94,7 @@ class DeviceConfig:
     models: Mapping[str, ModelSettings] = field(default_factory=dict)
     provider_options: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     """Short name -> its options, over those of the payload."""
-    mqtt: mqtt.MqttSettings | None = None
+    mqtt: MqttSettings | None = None
     """None: no updates over MQTT, and no telemetry."""
     lines: Mapping[str, int] = field(default_factory=dict)
     """Section -> where it begins: for problems that show later."""
@@ -138,7 +139,7 @@ _PLAIN: Mapping[str, Mapping[str, Reader]] = {
     "service": _SERVICE,
     "http": _HTTP,
     "models": _MODEL,
-    "mqtt": mqtt.READERS,
+    "mqtt": mqtt_settings.READERS,
 }
 
 
@@ -166,7 +167,7 @@ def parse(text: str, name: str = "device.conf") -> DeviceConfig:
         defaults=defaults,
         models={key: dataclasses.replace(defaults, **found) for key, found in _named(read, "model")},
         provider_options={key_of(key): found for key, found in _named(read, "provider")},
-        mqtt=mqtt.settings(read["mqtt"]) if "mqtt" in read else None,
+        mqtt=mqtt_settings.settings(read["mqtt"]) if "mqtt" in read else None,
         lines={section.name: section.line for section in sections},
     )
 
@@ -174,7 +175,7 @@ def parse(text: str, name: str = "device.conf") -> DeviceConfig:
 def _apart(section: ini.Section, found: Mapping[str, Any]) -> list[ini.Problem]:
     """What does not go together in ``[mqtt]``."""
     lines = {key.lower(): entry.line for key, entry in section.entries.items()}
-    return [ini.Problem(lines.get(key, section.line), what) for key, what in mqtt.problems(found)]
+    return [ini.Problem(lines.get(key, section.line), what) for key, what in mqtt_settings.problems(found)]
 
 
 def _named(read: Mapping[str, dict[str, Any]], kind: str) -> list[tuple[str, dict[str, Any]]]:
@@ -191,7 +192,7 @@ def _read(section: ini.Section, problems: list[ini.Problem]) -> dict[str, Any]:
             problems.append(ini.Problem(section.line, f'"{ini.shown(name)}" is no model\'s name'))
         return _values(section, _MODEL, problems)
     if section.name not in _PLAIN:
-        known = ["[service]", "[http]", "[mqtt]", "[models]", "[model:<name>]", "[provider:<name>]"]
+        known = [*(f"[{name}]" for name in _PLAIN), "[model:<name>]", "[provider:<name>]"]
         what = f"unknown section [{ini.shown(section.name)}]{ini.near(f'[{section.name}]', known)}"
         problems.append(ini.Problem(section.line, what))
         return {}

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import time
-from collections import deque
+from collections import OrderedDict, deque
 from pathlib import Path
 from typing import Callable, Iterable, Mapping, NamedTuple, Sequence
 
 from armlet_runtime.serve.exposition import Family, Labels
 from armlet_runtime.serve.interface import ModelInfo
+from armlet_runtime.update.interface import Category, Report, State
 
 CRASHES = 3
 CRASH_SECONDS = 600.0
@@ -27,6 +28,33 @@ class Alert(NamedTuple):
     model: str
     kind: str
     text: str
+
+
+_OUTCOMES: Mapping[State, str] = {"FAILED": "failed", "ROLLED_BACK": "rolled_back"}
+_MESSAGES: frozenset[Category] = frozenset({"manifest", "stale", "known_bad"})
+"""Of a message that came to nothing: whoever sends such could send many, and the state tells it."""
+_MOST_MODELS = 256
+
+
+class Outcomes:
+    """Updates that came to nothing, each told once."""
+
+    def __init__(self) -> None:
+        self._told: OrderedDict[str, tuple[str, str, str]] = OrderedDict()
+
+    def of(self, report: Report) -> Alert | None:
+        """What a state is, if it is one to look at and another than the last one of that model."""
+        kind = _OUTCOMES.get(report.state)
+        if kind is None or report.category in _MESSAGES:
+            return None
+        about = kind, report.category, report.desired.payload if report.desired is not None else ""
+        if self._told.get(report.model) == about:
+            return None
+        self._told[report.model] = about
+        if len(self._told) > _MOST_MODELS:
+            self._told.popitem(last=False)
+        version = f"version {report.desired.version}: " if report.desired is not None else ""
+        return Alert(report.model, kind, f"{version}{report.category}: {report.reason}")
 
 
 class Watch:

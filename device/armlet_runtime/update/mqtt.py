@@ -16,7 +16,9 @@ from typing import Mapping, Protocol, Sequence
 from armlet_runtime.serve.backoff import Backoff
 from armlet_runtime.serve.exposition import Family, Labels, counter, gauge
 from armlet_runtime.update import messages
-from armlet_runtime.update.broker import Access, BrokerError, Link
+from armlet_runtime.update.access import Access, BrokerError
+from armlet_runtime.update.alerts import Outcomes
+from armlet_runtime.update.broker import Link
 from armlet_runtime.update.desired import WishError, parse
 from armlet_runtime.update.interface import Category, Desired, Report
 from armlet_runtime.update.mailbox import Block, Inbox, Outbox, Wish
@@ -77,6 +79,9 @@ class Mqtt:
         self._answers: deque[tuple[Link, int, str]] = deque(maxlen=4 * MOST_UNANSWERED)
         self._refused: deque[str] = deque(maxlen=8)
         self._said: set[str] = set()
+        self._lock = threading.Lock()
+        self._outcomes = Outcomes()
+        self._presence = messages.ONLINE
         self._something = threading.Event()
         self._ending = threading.Event()
         self._link: Link | None = None
@@ -100,7 +105,8 @@ class Mqtt:
         """Say goodbye within that time, and keep what did not go out."""
         until = time.monotonic() + seconds
         self._post.idle.clear()
-        self._outbox.state(self._topics.of("availability"), messages.OFFLINE)
+        self._presence = messages.OFFLINE
+        self._outbox.state(self._topics.of("availability"), self._presence)
         self._something.set()
         while self.connected and time.monotonic() < until and not self._post.idle.wait(0.05):
             pass
@@ -125,6 +131,10 @@ class Mqtt:
         """See :class:`~.interface.Reporter`."""
         self._outbox.state(self._topics.of("state", report.model), messages.state(report, time.time()))
         self._something.set()
+        with self._lock:
+            alert = self._outcomes.of(report)
+        if alert is not None:
+            self.alert(*alert)
 
     def alert(self, model: str, kind: str, text: str) -> None:
         """See :class:`~.interface.Reporter`."""
@@ -249,7 +259,7 @@ class Mqtt:
         self._known = link
         if link is not None:
             log.info("MQTT: connected to %s:%d", self._access.host, self._access.port)
-            self._outbox.state(self._topics.of("availability"), messages.ONLINE)
+            self._outbox.state(self._topics.of("availability"), self._presence)
             self._post.opened()
             if self._blocks is not None:
                 self._blocks.again()

@@ -12,7 +12,7 @@ import pytest
 PACKAGE = Path(armlet_runtime.__file__).parent
 SOURCES = sorted(PACKAGE.rglob("*.py"))
 # Of device/pyproject.toml, used when present.
-EXTRAS = {"numpy", "nacl", "cryptography"}
+EXTRAS = {"numpy", "nacl", "cryptography", "paho"}
 
 
 @pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(PACKAGE)))
