@@ -11,7 +11,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
-from tests.fakes.certificates import Pair
+from tests.certificates import Pair
 
 
 class Request(BaseHTTPRequestHandler):
@@ -72,7 +72,7 @@ class LyingServer(ThreadingHTTPServer):
         self.ended = threading.Event()
         """Behaviours that wait do so with this."""
         context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH, cafile=clients)
-        context.load_cert_chain(*pair)
+        context.load_cert_chain(pair.cert, pair.key)
         if clients:
             context.verify_mode = ssl.CERT_REQUIRED
         self.context = context

@@ -103,7 +103,7 @@ def test_no_more_than_four_are_in_flight() -> None:
         ended.set()
         thread.join()
     assert into.content == DATA
-    assert most == 4
+    assert 2 <= most <= 4
 
 
 WRONG: dict[str, Answer] = {

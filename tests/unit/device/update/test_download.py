@@ -17,7 +17,7 @@ from armlet_runtime.update.download import UrlFetcher
 from armlet_runtime.update.interface import Desired, FetchError
 from armlet_runtime.update.line import tls_context
 
-from tests.fakes.certificates import Authority, Pair
+from tests.certificates import Authority, Pair
 from tests.fakes.incoming import FakeIncoming
 from tests.fakes.lying_server import Behaviour, LyingServer, Request, serving
 
@@ -29,12 +29,12 @@ STALL = 0.6
 
 @pytest.fixture(scope="module")
 def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
-    return Authority(tmp_path_factory.mktemp("certificates"))
+    return Authority(tmp_path_factory.mktemp("certificates"), "authority")
 
 
 @pytest.fixture(scope="module")
 def pair(authority: Authority) -> Pair:
-    return authority.issue("server")
+    return authority.vouch("server")
 
 
 @pytest.fixture
@@ -45,7 +45,7 @@ def server(pair: Pair) -> Iterator[LyingServer]:
 
 @pytest.fixture
 def fetcher(authority: Authority) -> UrlFetcher:
-    return UrlFetcher(tls_context(str(authority.certificate)), stall_seconds=STALL, pause_seconds=0)
+    return UrlFetcher(tls_context(str(authority.ca)), stall_seconds=STALL, pause_seconds=0)
 
 
 def wish(url: str, data: bytes = DATA) -> Desired:
@@ -300,7 +300,7 @@ WAITS: dict[str, Behaviour] = {
 def test_it_is_called_off_within_a_second(
     server: LyingServer, authority: Authority, monkeypatch: pytest.MonkeyPatch, where: str
 ) -> None:
-    patient = UrlFetcher(tls_context(str(authority.certificate)), stall_seconds=60, pause_seconds=60)
+    patient = UrlFetcher(tls_context(str(authority.ca)), stall_seconds=60, pause_seconds=60)
     off = threading.Event()
     url = server.url
     with socket.create_server(("127.0.0.1", 0), backlog=1) as silent:
@@ -366,26 +366,26 @@ def test_memory_is_a_few_blocks(server: LyingServer, fetcher: UrlFetcher) -> Non
 def test_who_the_server_is(server: LyingServer, authority: Authority, tmp_path: Path) -> None:
     other = Authority(tmp_path, "other")
     for pair, hint in (
-        (other.issue("other-server"), "unable to get"),
-        (authority.issue("old", expired=True), "expired"),
-        (authority.issue("elsewhere", host="elsewhere.example"), "mismatch"),
+        (other.vouch("other-server"), "unable to get"),
+        (authority.vouch("old", expired=True), "expired"),
+        (authority.vouch("elsewhere", host="elsewhere.example"), "mismatch"),
     ):
         with serving(pair) as wrong, pytest.raises(FetchError, match=f"certificate.*{hint}"):
-            fetch(UrlFetcher(tls_context(str(authority.certificate))), wrong.url, new())
+            fetch(UrlFetcher(tls_context(str(authority.ca))), wrong.url, new())
     with pytest.raises(FetchError, match="certificate"):
         fetch(UrlFetcher(tls_context()), server.url, new())
 
 
 def test_who_the_client_is(authority: Authority, pair: Pair) -> None:
-    client = authority.issue("device-1")
-    with serving(pair, clients=authority.certificate) as server:
+    client = authority.vouch("device-1")
+    with serving(pair, clients=authority.ca) as server:
         server.behaviour = lambda request: request.serve(DATA)
         into = new()
-        shown = tls_context(str(authority.certificate), str(client.certificate), str(client.key))
+        shown = tls_context(str(authority.ca), str(client.cert), str(client.key))
         fetch(UrlFetcher(shown), server.url, into)
         assert into.content == DATA
         with pytest.raises(FetchError):
-            fetch(UrlFetcher(tls_context(str(authority.certificate))), server.url, new())
+            fetch(UrlFetcher(tls_context(str(authority.ca))), server.url, new())
 
 
 def test_nobody_is_there(fetcher: UrlFetcher) -> None:
@@ -403,4 +403,4 @@ def test_files_that_are_none(tmp_path: Path, authority: Authority) -> None:
     with pytest.raises(ssl.SSLError):
         tls_context(str(tmp_path / "no.pem"))
     with pytest.raises(ssl.SSLError):
-        tls_context(str(authority.certificate), str(tmp_path / "no.pem"))
+        tls_context(str(authority.ca), str(tmp_path / "no.pem"))
