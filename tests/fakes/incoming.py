@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -27,6 +28,7 @@ class FakeIncoming:
         return [number for number in range(self.blocks) if number not in self.held]
 
     def put(self, number: int, data: bytes) -> None:
+        self._demand_open()
         if not 0 <= number < self.blocks:
             raise ValueError(number)
         if len(data) != min(self.block_size, self.size - number * self.block_size):
@@ -37,11 +39,16 @@ class FakeIncoming:
         self.held.setdefault(number, bytes(data))
 
     def sync(self) -> None:
+        self._demand_open()
         self.syncs += 1
 
     def discard(self) -> None:
         self.discards += 1
         self.held.clear()
+
+    def _demand_open(self) -> None:
+        if self.discards:
+            raise OSError(errno.EBADF, "this archive is no longer wanted")
 
     @property
     def content(self) -> bytes:

@@ -68,11 +68,12 @@ class UrlFetcher:
                         raise FetchError("download", "the server sends less than a block at a time")
                 except FetchError:
                     patience.look()
-                    if visit.kept == before:
+                    if visit.kept == before or visit.is_over:
                         raise
                     patience.pause(self._pause_seconds)
         finally:
-            into.sync()
+            if not visit.is_over:
+                into.sync()
 
     def _some(self, visit: _Visit, patience: Patience) -> None:
         """One connection, for the first of the parts that are missing."""
@@ -90,7 +91,9 @@ class UrlFetcher:
                 return
             came = _coming(response, visit.into.size, part if headers else None)
             if self._is_other(response, whole=came.start == 0 and bool(headers)):
+                visit.is_over = True
                 visit.into.discard()
+                raise FetchError("download", "the server has another file than before: it is begun anew")
             # Chunks may be small, and each has a few bytes beside its content.
             line.allowance = _HEAD + 8 * (came.end - came.start)
             line.lenient = True
@@ -136,6 +139,8 @@ class _Visit:
         self.ranges = True
         self.kept = 0
         """Blocks so far."""
+        self.is_over = False
+        """What was there is discarded, and takes nothing more."""
         self._progress = progress
 
     def wanted(self) -> _Part:

@@ -15,7 +15,6 @@ from typing import Any, Callable, Union
 
 from armlet_runtime.update.interface import FetchError
 
-
 _GLANCE = 0.25
 """Seconds between two looks at whether it is called off."""
 _CONNECT_SECONDS = 15.0

@@ -59,6 +59,28 @@ _BLOCKS: list[Any] = [
     *(None, 32768, [], {}),
     *({"size": size} for size in (0, -1, 1, 4095, 262145, 2**40, "32768", 32768.0, True)),
 ]
+_URLS: list[Any] = [
+    *(None, 5, "", [], "m.payload", "/m.payload", "//models.example/m", "https:", "https:///m", "https://"),
+    *("http://models.example/m", "file:///etc/passwd", "ftp://models.example/m", "javascript:alert(1)"),
+    *("https://user@models.example/m", "https://user:secret@models.example/m", "https://@models.example/m"),
+    *(
+        "https://models.example:0/",
+        "https://models.example:65536/",
+        "https://models.example:x/",
+        "https://:443/",
+    ),
+    *(
+        "https://[::1/",
+        "https://[zz]/",
+        "https://a b/",
+        "https://-a/",
+        "https://a_b\\c/",
+        "https://ä.example/",
+    ),
+    *(f"https://models.example/{c}" for c in ("\r\nHost: x", "\n", "\t", "\0", " ", "\x7f", "ä", "#a", "\u2028")),
+    " https://models.example/m",
+    f"https://models.example/{'a' * LONGEST_URL}",
+]
 
 REFUSED: dict[str, bytes] = {
     "blank": b" ",
@@ -104,36 +126,7 @@ REFUSED: dict[str, bytes] = {
     **{f"blocks-{at}": message(BLOCKS, blocks=value) for at, value in enumerate(_BLOCKS)},
     "both": message(blocks={"size": 32768}),
     "neither": message(url=...),
-    **{
-        f"url-{at}": message(url=value)
-        for at, value in enumerate(
-            [
-                *(None, 5, "", [], "m.payload", "/m.payload", "//models.example/m", "https:", "https:///m", "https://"),
-                *("http://models.example/m", "file:///etc/passwd", "ftp://models.example/m", "javascript:alert(1)"),
-                *("https://user@models.example/m", "https://user:secret@models.example/m", "https://@models.example/m"),
-                *(
-                    "https://models.example:0/",
-                    "https://models.example:65536/",
-                    "https://models.example:x/",
-                    "https://:443/",
-                ),
-                *(
-                    "https://[::1/",
-                    "https://[zz]/",
-                    "https://a b/",
-                    "https://-a/",
-                    "https://a_b\\c/",
-                    "https://ä.example/",
-                ),
-                *(
-                    f"https://models.example/{c}"
-                    for c in ("\r\nHost: x", "\n", "\t", "\0", " ", "\x7f", "ä", "#a", "\u2028")
-                ),
-                " https://models.example/m",
-                f"https://models.example/{'a' * LONGEST_URL}",
-            ]
-        )
-    },
+    **{f"url-{at}": message(url=value) for at, value in enumerate(_URLS)},
 }
 
 
