@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import ipaddress
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -53,7 +54,9 @@ class Authority:
         end: datetime.timedelta = _DAY,
     ) -> x509.Certificate:
         now = datetime.datetime.now(datetime.timezone.utc)
-        address = x509.IPAddress(ipaddress.ip_address("127.0.0.1"))
+        addresses: list[x509.GeneralName] = [x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]
+        with suppress(ValueError):
+            addresses.append(x509.IPAddress(ipaddress.ip_address(host)))
         public = key.public_key()
         own = self._key.public_key()
         builder = (
@@ -63,7 +66,9 @@ class Authority:
             .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(own), critical=False)
         )
         if not authority:
-            builder = builder.add_extension(x509.SubjectAlternativeName([address, x509.DNSName(host)]), critical=False)
+            builder = builder.add_extension(
+                x509.SubjectAlternativeName([*addresses, x509.DNSName(host)]), critical=False
+            )
         return builder.sign(self._key, hashes.SHA256())
 
 

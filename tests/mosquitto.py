@@ -48,11 +48,12 @@ def program() -> str:
 class Broker:
     """``text`` is what its file says beside the listener's port."""
 
-    def __init__(self, folder: Path, text: str = OPEN, listener: str = "") -> None:
+    def __init__(self, folder: Path, text: str = OPEN, listener: str = "", address: str = "127.0.0.1") -> None:
         self.port = free_port()
+        self._address = address
         self._conf = folder / "mosquitto.conf"
         # Over root's own files it would become another user, who cannot read them.
-        self._conf.write_text(f"user root\nlistener {self.port} 127.0.0.1\n{listener}{text}")
+        self._conf.write_text(f"user root\nlistener {self.port} {address}\n{listener}{text}")
         self._log = folder / "mosquitto.log"
         self.process: subprocess.Popen[bytes] | None = None
 
@@ -77,7 +78,7 @@ class Broker:
     def _listens(self) -> bool:
         assert self.process is not None
         assert self.process.poll() is None, self._log.read_text()
-        with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", self.port), 1):
+        with contextlib.suppress(OSError), socket.create_connection((self._address, self.port), 1):
             return True
         return False
 

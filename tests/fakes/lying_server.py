@@ -63,9 +63,9 @@ Behaviour = Callable[[Request], None]
 class LyingServer(ThreadingHTTPServer):
     daemon_threads = True
 
-    def __init__(self, pair: Pair, clients: Path | None = None) -> None:
+    def __init__(self, pair: Pair, clients: Path | None = None, address: str = "127.0.0.1") -> None:
         """``clients``: the authority of whoever may connect; None: anybody."""
-        super().__init__(("127.0.0.1", 0), Request)
+        super().__init__((address, 0), Request)
         self.behaviour: Behaviour = lambda request: request.say(404)
         self.requests: list[tuple[str, dict[str, str]]] = []
         """(path, headers), keys in lower case."""
@@ -91,8 +91,8 @@ class LyingServer(ThreadingHTTPServer):
 
 
 @contextmanager
-def serving(pair: Pair, clients: Path | None = None) -> Iterator[LyingServer]:
-    server = LyingServer(pair, clients)
+def serving(pair: Pair, clients: Path | None = None, address: str = "127.0.0.1") -> Iterator[LyingServer]:
+    server = LyingServer(pair, clients, address)
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
     thread.start()
     try:
