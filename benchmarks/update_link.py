@@ -70,6 +70,7 @@ def fetch(how: dict[str, Any]) -> None:
     desired = Desired(**how["desired"])
     into = StoredIncoming(Disk(), Path(how["folder"]), desired.archive_sha256, desired.archive_size, BLOCK)
     before = len(into.missing())
+    memory = resident_bytes(os.getpid())
     started = time.monotonic()
     mqtt: Mqtt | None = None
     if desired.url:
@@ -206,7 +207,7 @@ def main() -> None:
     if options.fetch:
         fetch(options.fetch)
         return
-    head = ("way", "archive", "there before", "came", "time", "rate", "device's memory", "whole and right")
+    head = ("way", "archive", "there before", "came", "time", "rate", "memory it took", "whole and right")
     for way in options.way or ("url", "blocks"):
         print(table(head, [row(way, options, measured(way, options))]), flush=True)
 

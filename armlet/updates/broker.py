@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import queue
+import socket
 import ssl
 import threading
 import time
@@ -70,8 +71,9 @@ class Connection:
         client.on_subscribe = lambda _client, _data, number, codes, _properties: self._answered(number, codes)
         if broker.username:
             client.username_pw_set(broker.username, broker.password or None)
-        if broker.tls:
-            client.tls_set_context(_context(broker))
+        self._context = _context(broker) if broker.tls else None
+        if self._context is not None:
+            client.tls_set_context(self._context)
         self._client = client
 
     def open(self) -> None:
@@ -80,6 +82,10 @@ class Connection:
         """
         where = str(self._broker)
         try:
+            if self._context is not None:
+                # Paho leaves a socket open for which TLS failed.
+                with socket.create_connection((self._broker.host, self._broker.port), SECONDS) as plain:
+                    self._context.wrap_socket(plain, server_hostname=self._broker.host).close()
             self._client.connect(self._broker.host, self._broker.port, keepalive=30)
         except ssl.SSLCertVerificationError as error:
             what = f"the broker's certificate is refused: {error.verify_message}"
