@@ -102,3 +102,40 @@ def serving(pair: Pair, clients: Path | None = None, address: str = "127.0.0.1")
         server.shutdown()
         server.server_close()
         thread.join()
+
+
+def raw(request: Request, *pieces: bytes) -> None:
+    for piece in pieces:
+        request.wfile.write(piece)
+
+
+def endless(request: Request, head: bytes, piece: bytes) -> None:
+    request.wfile.write(head)
+    while not request.server.ended.is_set():
+        request.wfile.write(piece)
+
+
+def chunked(data: bytes, size: int) -> Iterator[bytes]:
+    for start in range(0, len(data), size):
+        piece = data[start : start + size]
+        yield b"%x;a=b\r\n%s\r\n" % (len(piece), piece)
+    yield b"0\r\n\r\n"
+
+
+def stalling(*pieces: bytes) -> Behaviour:
+    def behave(request: Request) -> None:
+        raw(request, *pieces)
+        request.server.ended.wait()
+
+    return behave
+
+
+def dribbles(head: bytes, body: bytes, pause: float, size: int = 1) -> Behaviour:
+    def behave(request: Request) -> None:
+        request.wfile.write(head)
+        for start in range(0, len(body), size):
+            request.wfile.write(body[start : start + size])
+            if request.server.ended.wait(pause):
+                return
+
+    return behave

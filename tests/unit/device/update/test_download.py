@@ -19,7 +19,17 @@ from armlet_runtime.update.line import tls_context
 
 from tests.certificates import Authority, Pair
 from tests.fakes.incoming import FakeIncoming
-from tests.fakes.lying_server import Behaviour, LyingServer, Request, serving
+from tests.fakes.lying_server import (
+    Behaviour,
+    LyingServer,
+    Request,
+    chunked,
+    dribbles,
+    endless,
+    raw,
+    serving,
+    stalling,
+)
 
 BLOCK = 4096
 DATA = random.Random(6).randbytes(10 * BLOCK + 77)
@@ -67,37 +77,11 @@ def new(*held: int) -> FakeIncoming:
     return into
 
 
-def raw(request: Request, *pieces: bytes) -> None:
-    for piece in pieces:
-        request.wfile.write(piece)
-
-
-def endless(request: Request, head: bytes, piece: bytes) -> None:
-    request.wfile.write(head)
-    while not request.server.ended.is_set():
-        request.wfile.write(piece)
-
-
-def chunked(data: bytes, size: int) -> Iterator[bytes]:
-    for start in range(0, len(data), size):
-        piece = data[start : start + size]
-        yield b"%x;a=b\r\n%s\r\n" % (len(piece), piece)
-    yield b"0\r\n\r\n"
-
-
 def moved(request: Request, to: str, status: int = 302) -> None:
     if request.path.startswith("/m.payload"):
         request.say(status, b"look there", Location=to)
     else:
         request.serve(DATA)
-
-
-def stalling(*pieces: bytes) -> Behaviour:
-    def behave(request: Request) -> None:
-        raw(request, *pieces)
-        request.server.ended.wait()
-
-    return behave
 
 
 def short_parts(request: Request) -> None:
@@ -258,17 +242,6 @@ def test_a_tag_for_each_answer_does_not_begin_anew_for_ever(server: LyingServer,
     fetch(fetcher, server.url, into)
     assert into.content == DATA
     assert len(server.requests) < 15
-
-
-def dribbles(head: bytes, body: bytes, pause: float, size: int = 1) -> Behaviour:
-    def behave(request: Request) -> None:
-        request.wfile.write(head)
-        for start in range(0, len(body), size):
-            request.wfile.write(body[start : start + size])
-            if request.server.ended.wait(pause):
-                return
-
-    return behave
 
 
 STALLS: dict[str, Behaviour] = {
