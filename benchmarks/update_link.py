@@ -70,7 +70,7 @@ def fetch(how: dict[str, Any]) -> None:
     desired = Desired(**how["desired"])
     into = StoredIncoming(Disk(), Path(how["folder"]), desired.archive_sha256, desired.archive_size, BLOCK)
     before = len(into.missing())
-    memory = resident_bytes(os.getpid())
+    memory = -(resident_bytes(os.getpid()) or 0)
     started = time.monotonic()
     mqtt: Mqtt | None = None
     if desired.url:
@@ -85,6 +85,7 @@ def fetch(how: dict[str, Any]) -> None:
     except FetchError as error:
         told = error.reason
     seconds = time.monotonic() - started
+    memory += resident_bytes(os.getpid()) or 0
     came = min((before - len(into.missing())) * BLOCK, desired.archive_size)
     right = not into.missing() and hashlib.sha256(into.path.read_bytes()).hexdigest() == desired.archive_sha256
     if mqtt is not None:
@@ -94,7 +95,7 @@ def fetch(how: dict[str, Any]) -> None:
         "bytes": came,
         "right": right,
         "told": told,
-        "rss": resident_bytes(os.getpid()),
+        "memory": memory,
     }
     print(json.dumps(result), flush=True)
 
@@ -189,7 +190,7 @@ def row(way: str, options: argparse.Namespace, found: dict[str, Any]) -> tuple[s
         f"{found['bytes'] / MB:.2f} MB",
         f"{found['seconds']:.1f} s",
         f"{rate:.1f} kbit/s ({100 * rate / options.kbit:.1f} %)",
-        f"{found['rss'] / MB:.1f} MB",
+        f"{found['memory'] / MB:.1f} MB",
         whole,
     )
 
