@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from json import loads
 from pathlib import Path
 from typing import Any
 
@@ -78,7 +79,7 @@ def publish(
             for at in topics.values():
                 connection.publish(at, message, retain=True)
     if json:
-        cli.show_json({"message": wanted, "topics": topics, "published": not dry_run})
+        cli.show_json({"message": loads(message), "topics": topics, "published": not dry_run})
         return
     told = "would be published" if dry_run else "published"
     cli.show(f"{wanted.model} {wanted.version}, generation {wanted.generation}, payload.json {wanted.payload}\n")
