@@ -65,7 +65,10 @@ class Authority:
             .add_extension(x509.SubjectKeyIdentifier.from_public_key(public), critical=False)
             .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(own), critical=False)
         )
-        if not authority:
+        if authority:
+            # Python 3.13 demands it.
+            builder = builder.add_extension(_may_sign(), critical=True)
+        else:
             builder = builder.add_extension(
                 x509.SubjectAlternativeName([*addresses, x509.DNSName(host)]), critical=False
             )
@@ -74,3 +77,9 @@ class Authority:
 
 def _called(name: str) -> x509.Name:
     return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
+
+
+def _may_sign() -> x509.KeyUsage:
+    names = ("digital_signature", "key_cert_sign", "crl_sign")
+    others = ("content_commitment", "key_encipherment", "data_encipherment", "key_agreement", "encipher_only")
+    return x509.KeyUsage(**dict.fromkeys(names, True), **dict.fromkeys(others, False), decipher_only=False)

@@ -53,6 +53,10 @@ class Patience:
     def renewed(self) -> None:
         self._until = time.monotonic() + self.seconds
 
+    def at_most(self, seconds: float) -> Patience:
+        """A shorter one, which begins now."""
+        return Patience(min(seconds, self.seconds), self._cancelled)
+
     def look(self) -> None:
         """Raises:
         FetchError: it is called off.
@@ -173,8 +177,7 @@ def _connected(addresses: list[tuple[int, Address]], patience: Patience) -> sock
             sock.setblocking(False)
             code = sock.connect_ex(address)
             if code == errno.EINPROGRESS:
-                own = Patience(min(patience.seconds, _CONNECT_SECONDS), patience._cancelled)
-                _wait(sock, select.POLLOUT, own, "the server has not answered")
+                _wait(sock, select.POLLOUT, patience.at_most(_CONNECT_SECONDS), "the server has not answered")
                 code = sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
             if code == 0:
                 sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
