@@ -49,7 +49,9 @@ from tests.certificates import Authority
 from tests.conftest import ROOT
 from tests.fakes.lying_server import Request, serving
 
-HERE, THERE = "10.203.0.1", "10.203.0.2"
+# What two runs at a time do not share.
+NETWORK = os.environ.get("ARMLET_LINK_NETWORK", "10.203.0")
+HERE, THERE = f"{NETWORK}.1", f"{NETWORK}.2"
 MB = 10**6
 BLOCK = 32 << 10
 DEVICE = "slow-1"
