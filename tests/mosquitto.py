@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import shutil
+import socket
 import subprocess
 import threading
 import time
@@ -15,7 +16,7 @@ from typing import Any
 import paho.mqtt.client as paho
 from armlet_runtime.serve.backoff import Backoff
 from armlet_runtime.store.disk import Disk
-from armlet_runtime.update.broker import Access
+from armlet_runtime.update.access import Access
 from armlet_runtime.update.interface import Category, Desired
 from armlet_runtime.update.mqtt import Mqtt
 from armlet_runtime.update.spool import Spool
@@ -47,11 +48,12 @@ def program() -> str:
 class Broker:
     """``text`` is what its file says beside the listener's port."""
 
-    def __init__(self, folder: Path, text: str = OPEN, listener: str = "") -> None:
+    def __init__(self, folder: Path, text: str = OPEN, listener: str = "", address: str = "127.0.0.1") -> None:
         self.port = free_port()
+        self._address = address
         self._conf = folder / "mosquitto.conf"
         # Over root's own files it would become another user, who cannot read them.
-        self._conf.write_text(f"user root\nlistener {self.port} 127.0.0.1\n{listener}{text}")
+        self._conf.write_text(f"user root\nlistener {self.port} {address}\n{listener}{text}")
         self._log = folder / "mosquitto.log"
         self.process: subprocess.Popen[bytes] | None = None
 
@@ -74,11 +76,9 @@ class Broker:
         self.kill()
 
     def _listens(self) -> bool:
-        import socket
-
         assert self.process is not None
         assert self.process.poll() is None, self._log.read_text()
-        with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", self.port), 1):
+        with contextlib.suppress(OSError), socket.create_connection((self._address, self.port), 1):
             return True
         return False
 
@@ -95,7 +95,10 @@ class Operator:
 
     def __enter__(self) -> Operator:
         self._here = threading.Event()
-        self._client = paho.Client(paho.CallbackAPIVersion.VERSION2, client_id="operator")
+        # Tests run over paho-mqtt 1.6 as well, which has no versions of callbacks.
+        versions: Any = getattr(paho, "CallbackAPIVersion", None)
+        first = () if versions is None else (versions.VERSION2,)
+        self._client = paho.Client(*first, client_id=f"operator-{id(self)}")
         self._client.on_message = lambda _c, _u, m: self.seen.append((m.topic, bytes(m.payload), bool(m.retain)))
         self._client.on_subscribe = lambda *_: self._here.set()
         self._client.on_connect = lambda client, *_: client.subscribe([(one, 1) for one in self.filters])

@@ -18,7 +18,7 @@ _LONGEST_WAIT = 600.0
 _OFFLINE_WAIT = 1.0
 """Seconds."""
 _GAPS = 3
-"""A block is late once nothing has come for so many times the longest gap so far."""
+"""A block is late once nothing has come for so many times the gaps of late."""
 _OVERTAKEN = 8
 """A block is lost once so many that were asked for after it have come: a broker keeps the order."""
 
@@ -107,7 +107,7 @@ class BlocksFetcher:
         # The next one is the last of the list.
         waiting.reverse()
         left = len(waiting)
-        wait = self._first_wait
+        wait, gap = self._first_wait, 0.0
         last = asked_at = time.monotonic()
         connected = True
         while left:
@@ -119,17 +119,19 @@ class BlocksFetcher:
             for number, data in came.items():
                 into.put(number, data)
             now = time.monotonic()
+            if anew:
+                self._lose(waiting, 0)
+                connected, asked_at = True, now
             if came:
                 left -= len(came)
-                wait = min(_LONGEST_WAIT, max(self._first_wait, _GAPS * (now - last)))
+                # An outage is soon forgotten, a slow link is not.
+                gap = max(now - last, gap / 2)
+                wait = min(_LONGEST_WAIT, max(self._first_wait, _GAPS * gap))
                 last = asked_at = now
                 progress(1 - left / into.blocks)
             elif now - last > self._patience:
                 raise FetchError("download", self._silence(connected))
-            elif anew:
-                self._lose(waiting, 0)
-                connected, asked_at = True, now
-            elif now - asked_at > (wait if connected else _OFFLINE_WAIT):
+            elif now - asked_at > (wait if connected else min(wait, _OFFLINE_WAIT)):
                 self._lose(waiting, 0)
                 wait = min(_LONGEST_WAIT, 2 * wait) if connected else wait
                 connected, asked_at = True, now

@@ -5,12 +5,11 @@ A connection is made once and thrown away: paho's own repetition would send, aft
 
 from __future__ import annotations
 
-import ssl
 import threading
 import time
-from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Callable, Protocol, Sequence
+
+from armlet_runtime.update.access import LACKING, Access, BrokerError, password, tls_context, words
 
 CONNECT_SECONDS = 15.0
 """For TCP, and then for the broker's answer."""
@@ -20,36 +19,6 @@ _PIECE = 64 << 10
 _MOST_HALF = 64
 """Messages of QoS 2 that were begun and not ended; nobody sends those who means well."""
 _LOOP_SECONDS = 1.0
-
-LACKING = (
-    "there is no library for MQTT: install paho-mqtt (Debian: python3-paho-mqtt; pip: armlet-runtime[mqtt]); "
-    "models are served, and no updates come"
-)
-
-
-class BrokerError(Exception):
-    """No connection; the text says why."""
-
-
-@dataclass(frozen=True)
-class Access:
-    """Where a broker is, and who asks."""
-
-    host: str
-    port: int
-    client_id: str
-    keepalive: int = 60
-    """Seconds."""
-    username: str = ""
-    password_file: Path | None = None
-    tls: bool = False
-    ca: Path | None = None
-    """None: the system's."""
-    cert: Path | None = None
-    key: Path | None = None
-    version5: bool = False
-    session_seconds: int = 7 * 86400
-    """How long the broker keeps what it has not delivered; MQTT 5 only."""
 
 
 class Events(Protocol):
@@ -66,42 +35,6 @@ class Events(Protocol):
 
     def arrived(self, link: Link, number: int, refusal: str) -> None:
         """The broker has a message that was sent; ``refusal``: why it does not want it."""
-
-
-def lacking() -> str:
-    """What to install; empty: all is there."""
-    try:
-        import paho.mqtt.client  # noqa: F401
-    except ImportError:
-        return LACKING
-    return ""
-
-
-def tls_context(access: Access) -> ssl.SSLContext:
-    """Raises BrokerError where a file cannot be used."""
-    where: Path | str = access.ca or "the system's certificates"
-    try:
-        context = ssl.create_default_context(cafile=str(access.ca) if access.ca else None)
-        context.minimum_version = ssl.TLSVersion.TLSv1_2
-        if access.cert is not None:
-            where = access.cert if access.key is None else f"{access.cert} with {access.key}"
-            # Without a password of ours, OpenSSL would ask at the terminal.
-            context.load_cert_chain(str(access.cert), str(access.key) if access.key else None, password="")
-    except OSError as error:
-        raise BrokerError(f"{where}: {_words(error)}") from error
-    return context
-
-
-def password(access: Access) -> str | None:
-    """The first line of its file. Raises BrokerError."""
-    if access.password_file is None:
-        return None
-    try:
-        if not access.password_file.is_file():
-            raise BrokerError(f"{access.password_file} is no file")
-        return access.password_file.read_text(encoding="utf-8").partition("\n")[0].rstrip("\r")
-    except (OSError, UnicodeDecodeError) as error:
-        raise BrokerError(f"{access.password_file}: {_words(error)}") from error
 
 
 class Link:
@@ -127,7 +60,7 @@ class Link:
             return self._run()
         except Exception as error:
             # Also what paho raises over packets that make no sense.
-            return _words(error)
+            return words(error)
         finally:
             self.ready.clear()
             self._shut()
@@ -273,13 +206,3 @@ def _error_string(code: Any) -> str:
     from paho.mqtt import client as paho
 
     return str(paho.error_string(code))
-
-
-def _words(error: BaseException) -> str:
-    if isinstance(error, ssl.SSLCertVerificationError):
-        return f"the broker's certificate is not accepted: {error.verify_message}"
-    if isinstance(error, ssl.SSLError):
-        return f"TLS: {error.reason or error}"
-    if isinstance(error, OSError):
-        return str(error.strerror or error)
-    return f"{type(error).__name__}: {error}"

@@ -12,7 +12,7 @@ from armlet_runtime.serve.exposition import Family
 from armlet_runtime.serve.interface import ModelInfo
 from armlet_runtime.serve.sinks import snapshot
 from armlet_runtime.store.disk import Disk
-from armlet_runtime.update import broker
+from armlet_runtime.update import access
 from armlet_runtime.update.alerts import Watch
 from armlet_runtime.update.mqtt import Mqtt
 from armlet_runtime.update.spool import Spool
@@ -34,7 +34,7 @@ def make(config: DeviceConfig, store: Path | None = None, disk: Disk | None = No
     settings = config.mqtt
     if settings is None:
         return None
-    lacking = broker.lacking()
+    lacking = access.lacking()
     if lacking:
         log.error("%s", lacking)
         return None
@@ -52,12 +52,12 @@ def problems(config: DeviceConfig, name: str) -> list[str]:
     if settings is None:
         return []
     where = f"{name}:{config.lines.get('mqtt', 0)}: [mqtt]"
-    found = [broker.lacking()]
-    access = settings.access()
-    for use in (broker.password, broker.tls_context) if access.tls else (broker.password,):
+    found = [access.lacking()]
+    wanted = settings.access()
+    for use in (access.password, access.tls_context) if wanted.tls else (access.password,):
         try:
-            use(access)
-        except broker.BrokerError as error:
+            use(wanted)
+        except access.BrokerError as error:
             found.append(str(error))
     return [f"{where} {what}" for what in found if what]
 

@@ -11,12 +11,9 @@ import socket
 import ssl
 import threading
 import time
-from typing import TYPE_CHECKING, Any, Callable, Union
+from typing import Any, Callable, Union
 
 from armlet_runtime.update.interface import FetchError
-
-if TYPE_CHECKING:
-    from typing_extensions import Buffer
 
 _GLANCE = 0.25
 """Seconds between two looks at whether it is called off."""
@@ -55,6 +52,10 @@ class Patience:
 
     def renewed(self) -> None:
         self._until = time.monotonic() + self.seconds
+
+    def at_most(self, seconds: float) -> Patience:
+        """A shorter one, which begins now."""
+        return Patience(min(seconds, self.seconds), self._cancelled)
 
     def look(self) -> None:
         """Raises:
@@ -104,7 +105,7 @@ class Line(io.RawIOBase):
     def readable(self) -> bool:
         return True
 
-    def readinto(self, into: Buffer) -> int:
+    def readinto(self, into: Any) -> int:
         # Even while bytes come without a break.
         self._patience.look()
         while True:
@@ -176,8 +177,7 @@ def _connected(addresses: list[tuple[int, Address]], patience: Patience) -> sock
             sock.setblocking(False)
             code = sock.connect_ex(address)
             if code == errno.EINPROGRESS:
-                own = Patience(min(patience.seconds, _CONNECT_SECONDS), patience._cancelled)
-                _wait(sock, select.POLLOUT, own, "the server has not answered")
+                _wait(sock, select.POLLOUT, patience.at_most(_CONNECT_SECONDS), "the server has not answered")
                 code = sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
             if code == 0:
                 sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)

@@ -16,8 +16,9 @@ from typing import Mapping, Protocol, Sequence
 from armlet_runtime.serve.backoff import Backoff
 from armlet_runtime.serve.exposition import Family, Labels, counter, gauge
 from armlet_runtime.update import messages
+from armlet_runtime.update.access import Access, BrokerError
 from armlet_runtime.update.alerts import Outcomes
-from armlet_runtime.update.broker import Access, BrokerError, Link
+from armlet_runtime.update.broker import Link
 from armlet_runtime.update.desired import WishError, parse
 from armlet_runtime.update.interface import Category, Desired, Report
 from armlet_runtime.update.mailbox import Block, Inbox, Outbox, Wish

@@ -11,7 +11,7 @@ from typing import Any, Callable, Iterator, Literal, Mapping
 
 from armlet_runtime.serve import values
 from armlet_runtime.update import topics
-from armlet_runtime.update.broker import Access
+from armlet_runtime.update.access import Access
 
 _HOST = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,252})|\[?[0-9A-Fa-f:.]{2,45}\]?")
 _PLAIN_PORT, _TLS_PORT = 1883, 8883
