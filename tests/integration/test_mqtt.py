@@ -103,7 +103,7 @@ def test_the_broker_says_who_was_killed(broker: Broker) -> None:
         "with device(int(sys.argv[1]), Recorder()):\n"
         "    time.sleep(600)\n"
     )
-    environment = {**os.environ, "PYTHONPATH": f"{ROOT}:{ROOT / 'device'}"}
+    environment = {**os.environ, "PYTHONPATH": f"{os.environ.get('PYTHONPATH', '')}:{ROOT}:{ROOT / 'device'}"}
     with Operator(broker.port, (f"{PREFIX}/availability",)) as operator:
         process = subprocess.Popen([sys.executable, "-c", program, str(broker.port)], env=environment)
         try:
