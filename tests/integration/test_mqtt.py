@@ -136,19 +136,19 @@ def test_a_broker_that_forgot_everything_is_told_again(broker: Broker, version5:
 
 
 def test_telemetry_of_a_time_without_connection_comes_later_and_in_order(broker: Broker, tmp_path: Path) -> None:
-    spool = tmp_path / "telemetry"
+    spool, spooled = tmp_path / "telemetry", [0]
     broker.kill()
     with device(broker.port, Recorder(), spool) as mqtt:
         for number in range(6):
             mqtt.write({"n": float(number)}, 1e9 + number)
             if number == 3:
                 mqtt.alert("m", "drift", "text")
-            before = mqtt._post.spooled
-            until(lambda before=before: mqtt._post.spooled > before)
+            spooled.append(mqtt._post.spooled)
+            until(lambda: mqtt._post.spooled > spooled[-1])
     # As after a restart.
     with device(broker.port, Recorder(), spool) as mqtt:
         mqtt.write({"n": 6.0}, 1e9)
-        until(lambda: mqtt._post.spooled > before)
+        until(lambda: mqtt._post.spooled > spooled[-1] + 1)
         broker.start()
         with Operator(broker.port) as operator:
             until(lambda: len(operator.of(f"{PREFIX}/telemetry")) == 7)

@@ -63,7 +63,8 @@ def test_another_authority_is_not_believed(
 ) -> None:
     other = Authority(tmp_path, "other")
     with over_tls(tmp_path, authority, server) as broker:
-        for access in ({"ca": other.ca}, {}):
+        foreign: list[dict[str, Any]] = [{"ca": other.ca}, {}]
+        for access in foreign:
             caplog.clear()
             with device(broker.port, Recorder(), tls=True, **access) as mqtt:
                 said(caplog, "the broker's certificate is not accepted")
@@ -78,7 +79,8 @@ def test_a_broker_that_wants_a_certificate(
     with over_tls(tmp_path, authority, server, f"{OPEN}require_certificate true\n") as broker:
         with device(broker.port, Recorder(), tls=True, ca=authority.ca, cert=pair.cert, key=pair.key) as mqtt:
             until(lambda: mqtt.connected)
-        for access in ({}, {"cert": stranger.cert, "key": stranger.key}):
+        foreign: list[dict[str, Any]] = [{}, {"cert": stranger.cert, "key": stranger.key}]
+        for access in foreign:
             caplog.clear()
             with device(broker.port, Recorder(), tls=True, ca=authority.ca, **access) as mqtt:
                 said(caplog, "it is tried again")
