@@ -19,6 +19,7 @@ from armlet_runtime.payload_manifest import LARGEST_MANIFEST, MANIFEST, SIGNATUR
 from armlet_runtime.refusal import DAMAGED, FORM, LIMIT, PayloadError
 from armlet_runtime.refusal import SIGNATURE as BY_NOBODY
 from armlet_runtime.signature import SIGNATURE_SIZE, Key, Verifier, signer
+from armlet_runtime.store.disk import Disk
 
 LIMIT_BYTES = 512 << 20
 """Of all files of a payload together, unless the caller says otherwise."""
@@ -69,6 +70,7 @@ def verify_archive(
     limit: int = LIMIT_BYTES,
     into: Path | None = None,
     verifier: Verifier | None = None,
+    disk: Disk | None = None,
 ) -> Payload:
     """Reads an archive to its end.
 
@@ -79,6 +81,7 @@ def verify_archive(
         into: an empty folder that its files are written to, all of them synced. What it holds counts only once this
             function has returned: rename it into its place then. Nothing stays in it where anything fails.
         verifier: by default that of the library that is there.
+        disk: what writes below ``into``; by default the real one.
 
     Raises:
         PayloadError: it is refused.
@@ -105,7 +108,7 @@ def verify_archive(
     manifest = read_manifest(data, limit=limit)
     if manifest.created != mtime:
         raise PayloadError(FORM, "its members have another time than the one when it was made", _AGAIN)
-    with written(into) as write:
+    with written(into, disk or Disk()) as write:
         for path, content in ((MANIFEST, data), (SIGNATURE, signature)):
             if content is not None:
                 write(path, iter([content]))

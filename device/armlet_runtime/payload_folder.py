@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import errno
 import os
-import shutil
 import stat
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO, Callable, Iterator
 
 from armlet_runtime.refusal import DAMAGED, FORM, UNSAFE, PayloadError
+from armlet_runtime.store.disk import Disk, remove_tree, write_all
 
 _AGAIN = "get it again from who made it"
 
@@ -87,7 +87,7 @@ def read_to_the_end(_path: str, pieces: Iterator[bytes]) -> None:
 
 
 @contextmanager
-def written(into: Path | None) -> Iterator[Write]:
+def written(into: Path | None, disk: Disk) -> Iterator[Write]:
     """What writes a file below ``into``, or reads it to its end where that is None."""
     if into is None:
         yield read_to_the_end
@@ -100,30 +100,25 @@ def written(into: Path | None) -> Iterator[Write]:
 
         def write(path: str, pieces: Iterator[bytes]) -> None:
             target = into / path
-            target.parent.mkdir(parents=True, exist_ok=True)
-            folders.update(parent for parent in target.parents if into in parent.parents)
-            with target.open("xb") as stream:
+            for parent in reversed(target.relative_to(into).parents):
+                if into / parent not in folders:
+                    disk.mkdir(into / parent)
+                    folders.add(into / parent)
+            descriptor = disk.create(target)
+            try:
+                offset = 0
                 for piece in pieces:
-                    stream.write(piece)
-                stream.flush()
-                os.fsync(stream.fileno())
+                    write_all(disk, descriptor, piece, offset)
+                    offset += len(piece)
+                disk.sync(descriptor)
+            finally:
+                disk.close(descriptor)
 
         yield write
-        for folder in folders:
-            _sync(folder)
+        for folder in sorted(folders, reverse=True):
+            disk.sync_folder(folder)
     except BaseException:
-        _empty(into)
+        for path in into.iterdir():
+            with suppress(OSError):
+                remove_tree(disk, path)
         raise
-
-
-def _sync(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
-def _empty(folder: Path) -> None:
-    for path in folder.iterdir():
-        shutil.rmtree(path, ignore_errors=True) if path.is_dir() and not path.is_symlink() else path.unlink()

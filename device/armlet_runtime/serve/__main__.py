@@ -12,16 +12,18 @@ import sys
 import threading
 import time
 from pathlib import Path
-from typing import Callable, Sequence
+from typing import Callable, Iterable, Sequence
 
 import armlet_runtime
 from armlet_runtime.serve import checking, page, sinks, systemd, wiring
 from armlet_runtime.serve.config import DEFAULT, ConfigError, DeviceConfig, load
+from armlet_runtime.serve.exposition import Family
 from armlet_runtime.serve.front import front_end
 from armlet_runtime.serve.http import Server
 from armlet_runtime.serve.listening import ListenError
 from armlet_runtime.serve.metrics import Metrics
 from armlet_runtime.serve.supervisor import Supervisor
+from armlet_runtime.update.without import Updating, Without
 
 log = logging.getLogger("armlet.serve")
 
@@ -66,11 +68,12 @@ def serve(config: DeviceConfig) -> int:
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())
     metrics = Metrics()
+    updates = _updates(config)
     engine = Supervisor(
         config,
-        wiring.catalogue(config.service),
+        updates.catalogue,
         metrics,
-        {"activated": lambda payload: wiring.watch_drift(metrics, payload)},
+        {"activated": lambda payload: wiring.watch_drift(metrics, payload), "gives_up": updates.crashing},
     )
     server = front_end(engine, metrics, config.service.listen, config.http)
     watchdog = systemd.Watchdog({"workers": engine.live, "http": server.live}, systemd.watchdog_seconds())
@@ -79,29 +82,52 @@ def serve(config: DeviceConfig) -> int:
     server.start()
     log.info("listening on %s", server.where)
     try:
-        _watch(engine, server.where, _each_second(config, watchdog, engine, metrics, server), stop)
+        metrics.more = updates.families
+        updates.begin(engine, metrics)
+        _watch(engine, server.where, _each_second(config, watchdog, engine, metrics, server, updates), stop)
     finally:
         systemd.stopping("answering what has been accepted")
         until = time.monotonic() + config.service.drain_seconds
+        updates.stop(0.0)
         server.stop(config.service.drain_seconds)
         engine.close(max(_LEAST_SECONDS, until - time.monotonic()))
+    # Not where an error ends it: that is no end that was asked for.
+    updates.close()
     return DONE
 
 
+def _updates(config: DeviceConfig) -> Updating:
+    factory = wiring.catalogue(config.service)
+    if config.updates.store is None and config.mqtt is None:
+        return Without(factory)
+    # TLS and MQTT take memory that other devices are to be spared.
+    from armlet_runtime.update.running import Updates
+
+    return Updates(config, factory)
+
+
 def _each_second(
-    config: DeviceConfig, watchdog: systemd.Watchdog, engine: Supervisor, metrics: Metrics, server: Server
+    config: DeviceConfig,
+    watchdog: systemd.Watchdog,
+    engine: Supervisor,
+    metrics: Metrics,
+    server: Server,
+    updates: Updating,
 ) -> Callable[[], None]:
     place, period = config.service.telemetry, config.service.telemetry_seconds
     sink = sinks.FileSink(place) if place is not None else None
     due = time.monotonic() + period
 
+    def families() -> Iterable[Family]:
+        return page.families(engine, metrics, lambda: server.connections)
+
     def do() -> None:
         nonlocal due
         watchdog.feed()
+        updates.beat(families, engine.models)
         if sink is not None and time.monotonic() >= due:
             due = time.monotonic() + period
-            families = page.families(engine, metrics, lambda: server.connections)
-            sink.write(sinks.snapshot(families), time.time())
+            sink.write(sinks.snapshot(families()), time.time())
 
     return do
 

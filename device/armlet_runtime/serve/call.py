@@ -19,6 +19,8 @@ class Call:
         self.request = request
         self.number = next(_numbers)
         """Never the same for two in one process."""
+        self.payload = ""
+        """Which one computes it; empty until one does."""
         self._ended = threading.Event()
         self._lock = threading.Lock()
         self._answer: Answer | None = None
@@ -28,6 +30,11 @@ class Call:
     def ended(self) -> bool:
         """Whether nobody waits for it any more."""
         return self._ended.is_set()
+
+    @property
+    def answered(self) -> bool:
+        """Whether it ended with an answer."""
+        return self._answer is not None
 
     def finish(self, answer: Answer) -> None:
         """Answer it, unless it has ended."""

@@ -12,7 +12,6 @@ from armlet_runtime.serve import machine, payloads, wiring
 from armlet_runtime.serve.config import DeviceConfig, ModelSettings
 from armlet_runtime.serve.process import signal_name
 from armlet_runtime.serve.values import unknown_providers
-from armlet_runtime.update import connect
 
 
 def problems(config: DeviceConfig, name: str, *, payloads_too: bool = True) -> list[str]:
@@ -26,7 +25,7 @@ def problems(config: DeviceConfig, name: str, *, payloads_too: bool = True) -> l
     for section, names in _providers(config).items():
         line = config.lines.get(section, 0)
         found += [f"{name}:{line}: [{section}] {what}" for what in unknown_providers(names, reported)]
-    found += connect.problems(config, name)
+    found += _of_updates(config, name)
     catalogue = wiring.catalogue(service)
     if not payloads_too:
         return found
@@ -38,6 +37,13 @@ def problems(config: DeviceConfig, name: str, *, payloads_too: bool = True) -> l
             line = config.lines.get(f"model:{model}", 0)
             found.append(f"{name}:{line}: [model:{model}] there is no payload of this model in {service.payloads}")
     return [*found, *(f"{problem.model}: {problem.what}" for problem in payloads.problems_of(catalogue))]
+
+
+def _of_updates(config: DeviceConfig, name: str) -> list[str]:
+    # Not above: a service without updates is to be spared the memory that TLS takes.
+    from armlet_runtime.update import connect, running
+
+    return [*running.problems(config, name), *connect.problems(config, name)]
 
 
 def _ask(library: str | None) -> tuple[tuple[str, ...], str]:

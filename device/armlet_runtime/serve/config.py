@@ -16,8 +16,9 @@ from armlet_runtime.serve.chain import key_of
 from armlet_runtime.serve.limits import Limits
 from armlet_runtime.serve.listening import Address, TcpAddress
 from armlet_runtime.serve.queue import Policy
-from armlet_runtime.update import mqtt_settings
+from armlet_runtime.update import mqtt_settings, settings
 from armlet_runtime.update.mqtt_settings import MqttSettings
+from armlet_runtime.update.settings import Updates
 
 DEFAULT = Path("/etc/armlet/device.conf")
 _NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
@@ -92,6 +93,7 @@ class DeviceConfig:
     http: Limits = field(default_factory=Limits)
     defaults: ModelSettings = field(default_factory=ModelSettings)
     models: Mapping[str, ModelSettings] = field(default_factory=dict)
+    updates: Updates = field(default_factory=Updates)
     provider_options: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     """Short name -> its options, over those of the payload."""
     mqtt: MqttSettings | None = None
@@ -139,6 +141,7 @@ _PLAIN: Mapping[str, Mapping[str, Reader]] = {
     "service": _SERVICE,
     "http": _HTTP,
     "models": _MODEL,
+    "updates": settings.READERS,
     "mqtt": mqtt_settings.READERS,
 }
 
@@ -165,6 +168,7 @@ def parse(text: str, name: str = "device.conf") -> DeviceConfig:
         service=Service(**read.get("service", {})),
         http=Limits(**read.get("http", {})),
         defaults=defaults,
+        updates=Updates(**read.get("updates", {})),
         models={key: dataclasses.replace(defaults, **found) for key, found in _named(read, "model")},
         provider_options={key_of(key): found for key, found in _named(read, "provider")},
         mqtt=mqtt_settings.settings(read["mqtt"]) if "mqtt" in read else None,

@@ -17,6 +17,10 @@ class TrialError(Exception):
     """The model cannot be tried, or does not compute what it should."""
 
 
+class BudgetError(TrialError):
+    """The model computes well, but takes more time or memory than its maker allows."""
+
+
 def numpy_name(onnx: str) -> str:
     """``float32`` for ONNX's ``float`` and so on."""
     return _NUMPY.get(onnx, onnx)

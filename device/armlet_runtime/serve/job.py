@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass, field
-from typing import Any, Mapping
+from typing import Any, Literal, Mapping
 
 from armlet_runtime.serve.chain import Wanted
 from armlet_runtime.serve.interface import TensorInfo
 
 BEAT_SECONDS = 1.0
 """How often a worker shows that it lives."""
+Fault = Literal["", "trial", "budget", "chance"]
+"""What kept a payload from serving: it failed its trial, or took more than its budget; or it is not to blame."""
 
 
 @dataclass(frozen=True)
@@ -29,6 +31,10 @@ class Job:
     outputs: tuple[TensorInfo, ...]
     golden: tuple[Mapping[str, Any], ...] = ()
     """As in payload.json."""
+    payload: str = ""
+    """sha256 of payload.json."""
+    budget: Mapping[str, float | None] = field(default_factory=dict)
+    """As in payload.json; empty: it is not judged."""
     min_share: Mapping[str, float] = field(default_factory=dict)
     avoid: Mapping[str, str] = field(default_factory=dict)
     """Provider -> why it is not to be tried."""

@@ -14,16 +14,19 @@ from collections import Counter
 from typing import Callable
 
 from armlet_runtime.serve.config import DeviceConfig
-from armlet_runtime.serve.interface import Refused, Telemetry
-from armlet_runtime.serve.job import Job, Ready
+from armlet_runtime.serve.dispatch import dispatch
+from armlet_runtime.serve.interface import Telemetry
+from armlet_runtime.serve.job import Fault, Job, Ready
 from armlet_runtime.serve.payloads import Candidate
 from armlet_runtime.serve.process import Owner, WorkerProcess
-from armlet_runtime.serve.queue import Closed, Empty
 from armlet_runtime.serve.slot import Activation, Slot, job_for
+from armlet_runtime.serve.tally import Tallies
 
 log = logging.getLogger("armlet.serve")
 
 TICK_SECONDS = 0.25
+CRASHES_IN_A_ROW = 5
+"""After which somebody has to decide whether another payload should serve."""
 Start = Callable[[Job, Owner], WorkerProcess]
 
 
@@ -37,6 +40,7 @@ class Keeper:
         *,
         start: Start = WorkerProcess,
         activated: Callable[[Candidate], None] = lambda _: None,
+        gives_up: Callable[[Candidate, str], None] = lambda _payload, _how: None,
         clock: Callable[[], float] = time.monotonic,
         available: Callable[[], set[int]] = lambda: os.sched_getaffinity(0),
     ) -> None:
@@ -44,12 +48,14 @@ class Keeper:
         self.slots: dict[str, Slot] = {}
         self.ticked = clock()
         """When the thread last went round."""
+        self.tallies = Tallies(clock)
         self.broken = False
         """Whether it met something that should not be."""
         self._config = config
         self._telemetry = telemetry
         self._start = start
         self._activated = activated
+        self._gives_up = gives_up
         self._clock = clock
         self._available = available
         self._by_worker: dict[WorkerProcess, Slot] = {}
@@ -103,25 +109,29 @@ class Keeper:
                 return
             old = slot.current
             self.release_locked(slot)
+            if slot.ready is None or slot.payload is None or slot.payload.payload != activation.payload.payload:
+                self.tallies.begin(slot.name, activation.payload.payload)
             slot.current, slot.candidate, slot.activation = worker, None, None
             slot.payload, slot.ready, slot.retry_at = activation.payload, ready, None
             slot.well_since = self._clock()
             slot.become("ready", activation.payload.refusals)
-            threading.Thread(target=self._dispatch, args=(slot, worker), name=slot.name, daemon=True).start()
+            done_within = self._config.service.drain_seconds
+            given = (slot, worker, self._telemetry, self.tallies, done_within, self._clock)
+            threading.Thread(target=dispatch, args=given, name=slot.name, daemon=True).start()
             self.changed.notify_all()
         log.info("%s %s: %s", slot.name, activation.payload.version, _in_words(ready))
         self._activated(activation.payload)
         self._telemetry.worker(slot.name, "swapped" if old is not None else "ready")
         activation.end()
 
-    def failed(self, worker: WorkerProcess, reason: str) -> None:
+    def failed(self, worker: WorkerProcess, reason: str, fault: Fault = "trial") -> None:
         """The payload is not served; what served before still does."""
         with self.changed:
             slot = self._by_worker[worker]
             if slot.candidate is worker:
                 slot.candidate = None
                 slot.leaving.add(worker)
-                self._fail_locked(slot, reason)
+                self._fail_locked(slot, reason, fault)
 
     def ended(self, worker: WorkerProcess) -> None:
         """The worker is gone."""
@@ -138,10 +148,12 @@ class Keeper:
                 slot.become("loading", how)
                 log.error("%s: %s; another one starts in %.2f s", slot.name, how, slot.retry_at - self._clock())
                 self._telemetry.worker(slot.name, "stalled" if worker.killed_for else "crashed")
+                self._failed_again_locked(slot, how)
             elif slot.candidate is worker:
                 slot.candidate = None
                 if not self._tries_without_locked(slot, worker):
-                    self._fail_locked(slot, how)
+                    # What somebody else killed may be as good as any other.
+                    self._fail_locked(slot, how, "trial" if worker.crashed or worker.killed_for else "chance")
             slot.queue.wake()
             self.changed.notify_all()
 
@@ -153,7 +165,15 @@ class Keeper:
         log.error("%s: %s %s", slot.name, first, slot.avoid[first])
         return True
 
-    def _fail_locked(self, slot: Slot, reason: str) -> None:
+    def _failed_again_locked(self, slot: Slot, how: str) -> None:
+        """What is to serve does not."""
+        if slot.payload is None:
+            return
+        self.tallies.crashed(slot.name, slot.payload.payload)
+        if slot.backoff.failures >= CRASHES_IN_A_ROW:
+            self._gives_up(slot.payload, how)
+
+    def _fail_locked(self, slot: Slot, reason: str, fault: Fault) -> None:
         activation, slot.activation = slot.activation, None
         if activation is None:
             return
@@ -163,10 +183,14 @@ class Keeper:
             slot.reason = f"version {activation.payload.version} was not activated: {reason}"
         else:
             # What served before is the better thing to try again; else it is the only one.
+            again = slot.ready is not None and slot.payload is not activation.payload
             slot.payload = slot.payload or activation.payload
-            slot.retry_at = self._clock() + slot.backoff.failed(0.0)
-            slot.become("failed", reason)
-        activation.end(reason)
+            # What made room for it comes back at once.
+            slot.retry_at = self._clock() + (0.0 if again else slot.backoff.failed(0.0))
+            slot.become("loading" if again else "failed", reason)
+            if not again:
+                self._failed_again_locked(slot, reason)
+        activation.end(reason, fault)
         self.changed.notify_all()
 
     # What the thread does.
@@ -200,7 +224,12 @@ class Keeper:
             if idle and slot.payload is not None and slot.retry_at is not None and slot.retry_at <= now:
                 slot.activation = Activation(slot.payload)
             if slot.activation is not None and slot.candidate is None and self._has_room():
-                self._start_locked(slot, slot.activation)
+                if slot.gives_way and slot.workers:
+                    if slot.current is not None:
+                        slot.become("loading", "it makes room for another payload")
+                    self.release_locked(slot)
+                else:
+                    self._start_locked(slot, slot.activation)
 
     def _has_room(self) -> bool:
         starting = sum(slot.candidate is not None for slot in self.slots.values())
@@ -208,11 +237,12 @@ class Keeper:
 
     def _start_locked(self, slot: Slot, activation: Activation) -> None:
         wanted = {name: other.settings.cores for name, other in self.slots.items() if other.wanted}
-        job = job_for(slot, activation.payload, self._config, self._available(), wanted)
+        payload, judged = activation.payload, activation.judged
+        job = job_for(slot, payload, self._config, self._available(), wanted, judged=judged)
         try:
             worker = self._start(job, self)
         except OSError as error:
-            self._fail_locked(slot, f"no process can be started: {error.strerror}")
+            self._fail_locked(slot, f"no process can be started: {error.strerror}", "chance")
             return
         self._by_worker[worker] = slot
         slot.candidate = worker
@@ -234,28 +264,6 @@ class Keeper:
         if limit is not None and worker.memory() > limit << 20:
             return f"took more than its {limit} MB of memory"
         return ""
-
-    def _dispatch(self, slot: Slot, worker: WorkerProcess) -> None:
-        def enough() -> bool:
-            if worker.gone.is_set() or worker.killed_for:
-                return True
-            return bool(worker.leaving and (slot.current is not None or not len(slot.queue)))
-
-        while True:
-            try:
-                call = slot.queue.get(stop=enough)
-            except (Empty, Closed):
-                break
-            self._telemetry.queue_depth(slot.name, len(slot.queue))
-            if call.ended:
-                continue
-            began = self._clock()
-            if worker.compute(call):
-                slot.took(self._clock() - began)
-            elif not slot.queue.put_back(call):
-                call.refuse(Refused("internal", f"{slot.name}: the worker {worker.how}; this request is lost"))
-        if not worker.gone.is_set():
-            worker.stop(self._config.service.drain_seconds)
 
 
 def _in_words(ready: Ready) -> str:

@@ -6,7 +6,7 @@ import math
 import threading
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import Sequence, Tuple
+from typing import Callable, Iterable, Sequence, Tuple
 
 from armlet_runtime.ort import Tensor
 
@@ -20,6 +20,7 @@ QUANTILES = (0.5, 0.95, 0.99)
 MOST_MODELS = 64
 """Names beyond these share one: a client that invents names must not fill the memory."""
 OTHER = "other"
+UPDATE_ENDS = ("UPDATED", "FAILED", "ROLLED_BACK")
 MOST_CLASSES = 64
 """Per output, the classes that are counted apart."""
 
@@ -70,6 +71,10 @@ class Metrics:
         self._lock = threading.Lock()
         self._models: dict[str, _Model] = {}
         self._http: Counter[Labels] = Counter()
+        self.more: Callable[[], Iterable[Family]] = tuple
+        """What others count, for the same page."""
+        self._updates: dict[str, str] = {}
+        self._update_ends: Counter[Labels] = Counter()
 
     def observed(self, model: str, seconds: float, outcome: str) -> None:
         """See :class:`~.interface.Telemetry`."""
@@ -123,15 +128,34 @@ class Metrics:
         with self._lock:
             self._http[("endpoint", endpoint), ("status", str(status))] += 1
 
+    def updated(self, model: str, state: str, category: str) -> None:
+        """An update came into another state; ``category``: why it came to nothing."""
+        with self._lock:
+            if model in self._updates or len(self._updates) < MOST_MODELS:
+                self._updates[model] = state
+                self._update_ends[("model", model), ("state", state), ("category", category)] += state in UPDATE_ENDS
+
     def families(self) -> list[Family]:
         """All of it, for a scraper."""
+        more = self.more()
         with self._lock:
             models = sorted(self._models.items())
             return [
                 *_traffic(models),
                 *_drift(models),
                 *_distribution(models),
+                *more,
                 counter("armlet_http_answers_total", "Answers by endpoint and HTTP status.", dict(self._http)),
+                gauge(
+                    "armlet_update_state",
+                    "1 for the state that a model's update is in.",
+                    {(("model", name), ("state", state)): 1.0 for name, state in self._updates.items()},
+                ),
+                counter(
+                    "armlet_updates_total",
+                    "Updates that ended: UPDATED, FAILED, ROLLED_BACK, and why.",
+                    {labels: count for labels, count in self._update_ends.items() if count},
+                ),
             ]
 
     def _of(self, model: str) -> _Model:

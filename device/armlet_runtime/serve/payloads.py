@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
+import hashlib
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Callable, Mapping, NamedTuple, Protocol, Sequence
+from typing import Any, Callable, Literal, Mapping, NamedTuple, Protocol, Sequence
 
 from armlet_runtime.serve.interface import TensorInfo
 
@@ -35,6 +37,9 @@ class Candidate:
     outputs: tuple[TensorInfo, ...]
     rejected: tuple[str, ...] = ()
     """Why other versions were not taken."""
+    payload: str = ""
+    """sha256 of payload.json: which payload this is."""
+    source: Literal["factory", "store"] = "factory"
 
     @property
     def refusals(self) -> str:
@@ -50,6 +55,9 @@ class Catalogue(Protocol):
 
     def current(self, model: str) -> Candidate:
         """The payload to serve, checked anew. Raises :class:`BadPayload`."""
+
+    def refuse(self, candidate: Candidate, reason: str) -> bool:
+        """It failed when it was tried: not to be served in this run. Whether ``current`` may have another one now."""
 
 
 Verify = Callable[[Path], Mapping[str, Any]]
@@ -67,7 +75,7 @@ class FactorySet:
     def __init__(self, folder: Path, verify: Verify, check: Check) -> None:
         self._folder = folder
         self._verify = verify
-        self._check = check
+        self.check = check
 
     def names(self) -> Sequence[str]:
         """The names of the folders; none where the folder cannot be read."""
@@ -99,7 +107,11 @@ class FactorySet:
         if len(best) > 1:
             both = " and ".join(str(candidate.folder) for candidate in best)
             raise BadPayload([*reasons, f"{both} are both generation {newest}: one of them has to go"])
-        return best[0] if not reasons else Candidate(**{**vars(best[0]), "rejected": tuple(reasons)})
+        return best[0] if not reasons else dataclasses.replace(best[0], rejected=tuple(reasons))
+
+    def refuse(self, candidate: Candidate, reason: str) -> bool:  # noqa: ARG002
+        """There is no other: what came with the rootfs is tried again and again."""
+        return False
 
     def _candidate(self, place: Path) -> Candidate:
         candidate = candidate_of(place, self._verify(place))
@@ -108,10 +120,10 @@ class FactorySet:
             raise BadPayload([what])
         if candidate.version != place.name:
             raise BadPayload([f'it is version "{candidate.version}", in the folder of "{place.name}"'])
-        problems = self._check(candidate.manifest)
+        problems = self.check(candidate.manifest)
         if problems:
             raise BadPayload([f"not for this runtime: {problem}" for problem in problems])
-        return candidate
+        return dataclasses.replace(candidate, payload=hashlib.sha256((place / MANIFEST).read_bytes()).hexdigest())
 
 
 def candidate_of(folder: Path, manifest: Mapping[str, Any]) -> Candidate:

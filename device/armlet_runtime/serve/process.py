@@ -15,7 +15,7 @@ from typing import Protocol
 import armlet_runtime
 from armlet_runtime.serve.call import Call
 from armlet_runtime.serve.interface import REFUSAL_KINDS, Answer, RefusalKind, Refused
-from armlet_runtime.serve.job import Job, Ready
+from armlet_runtime.serve.job import Fault, Job, Ready
 from armlet_runtime.serve.wire import Channel, Frame, Hangup, WireError
 
 MODULE = "armlet_runtime.serve.worker"
@@ -29,7 +29,7 @@ class Owner(Protocol):
     def became_ready(self, worker: WorkerProcess, ready: Ready) -> None:
         """It has loaded and tried its model."""
 
-    def failed(self, worker: WorkerProcess, reason: str) -> None:
+    def failed(self, worker: WorkerProcess, reason: str, fault: Fault = "trial") -> None:
         """It says that its model cannot be served; it ends by itself."""
 
     def ended(self, worker: WorkerProcess) -> None:
@@ -97,6 +97,7 @@ class WorkerProcess:
     def compute(self, call: Call) -> bool:
         """Have a call computed; blocks until the worker is free again. False: it was going, and never saw the call."""
         wanted = call.request.version
+        call.payload = self.job.payload
         if wanted not in (None, self.job.version):
             # It came while another version served.
             what = f"{self.job.model} has no version {wanted} any more; it serves {self.job.version}"
@@ -190,7 +191,7 @@ class WorkerProcess:
         if frame.op == "ready":
             self._owner.became_ready(self, Ready.of_json(header["ready"]))
         elif frame.op == "failed":
-            self._owner.failed(self, str(header["reason"]))
+            self._owner.failed(self, str(header["reason"]), "budget" if header.get("budget") else "trial")
         elif frame.op == "trying":
             self.tried = tuple(map(str, header["providers"]))
         elif frame.op in ("answer", "error"):

@@ -11,7 +11,7 @@ from armlet_runtime.serve.backoff import Backoff
 from armlet_runtime.serve.call import Call
 from armlet_runtime.serve.config import DeviceConfig, ModelSettings
 from armlet_runtime.serve.interface import ModelInfo, Refused, State
-from armlet_runtime.serve.job import Job, Ready
+from armlet_runtime.serve.job import Fault, Job, Ready
 from armlet_runtime.serve.payloads import Candidate
 from armlet_runtime.serve.process import WorkerProcess
 from armlet_runtime.serve.queue import BoundedQueue
@@ -21,17 +21,24 @@ _NEWEST = 0.2
 
 
 class Activation:
-    """The wish to have a payload served, and what became of it."""
+    """The wish to have a payload served, and what became of it.
 
-    def __init__(self, payload: Candidate) -> None:
+    ``judged``: its budget counts. ``serial``: what serves ends first, so that the two are never in memory together.
+    """
+
+    def __init__(self, payload: Candidate, *, judged: bool = False, serial: bool = False) -> None:
         self.payload = payload
+        self.judged = judged
+        self.serial = serial
         self.reason = ""
         """Why it came to nothing; empty where it serves."""
+        self.fault: Fault = ""
         self._ended = threading.Event()
 
-    def end(self, reason: str = "") -> None:
+    def end(self, reason: str = "", fault: Fault = "chance") -> None:
         """Tell who waits."""
         self.reason = reason
+        self.fault = fault if reason else ""
         self._ended.set()
 
     def wait(self, seconds: float | None = None) -> bool:
@@ -100,6 +107,11 @@ class Slot:
         retry = 1.0 if expected is None else max(1.0, expected - self._clock())
         raise Refused("not_ready", f"{self.name}: {why}", retry if self.wanted else None)
 
+    @property
+    def gives_way(self) -> bool:
+        """Whether its worker has to end before the next one may begin."""
+        return self.activation is not None and self.activation.serial
+
     def info(self) -> ModelInfo:
         """What the front end is told."""
         # One after the other may change meanwhile; each is read once.
@@ -125,7 +137,13 @@ class Slot:
 
 
 def job_for(
-    slot: Slot, payload: Candidate, config: DeviceConfig, available: set[int], wanted: Mapping[str, int | None]
+    slot: Slot,
+    payload: Candidate,
+    config: DeviceConfig,
+    available: set[int],
+    wanted: Mapping[str, int | None],
+    *,
+    judged: bool = False,
 ) -> Job:
     """What a worker of a model is told. ``available`` are cores, ``wanted`` those that each served model asks for."""
     settings, service, manifest = slot.settings, config.service, payload.manifest
@@ -143,6 +161,8 @@ def job_for(
         inputs=payload.inputs,
         outputs=payload.outputs,
         golden=tuple(manifest["golden"]),
+        payload=payload.payload,
+        budget=dict(manifest.get("budget") or {}) if judged else {},
         min_share=settings.min_provider_share,
         avoid=dict(slot.avoid),
         library=str(service.library) if service.library else "",

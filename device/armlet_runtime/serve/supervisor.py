@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import threading
 import time
 from typing import Any, Callable, Mapping, Sequence
 
@@ -15,6 +14,8 @@ from armlet_runtime.serve.keeper import Keeper
 from armlet_runtime.serve.payloads import BadPayload, Candidate, Catalogue
 from armlet_runtime.serve.queue import Closed, Full
 from armlet_runtime.serve.slot import Activation, Slot
+from armlet_runtime.serve.starter import Starter
+from armlet_runtime.serve.tally import Seen
 
 log = logging.getLogger("armlet.serve")
 
@@ -42,7 +43,7 @@ class Supervisor:
         self._telemetry = telemetry or NoTelemetry()
         self._keeper = Keeper(config, self._telemetry, **(keeper or {}))
         self._closing = False
-        self._starter = threading.Thread(target=self._load_all, name="starter", daemon=True)
+        self._starter: Starter | None = None
 
     def start(self) -> None:
         """Begin to load every model; returns at once."""
@@ -50,7 +51,8 @@ class Supervisor:
             for name in sorted({*self._catalogue.names(), *self._config.models}):
                 self._add_locked(name)
         self._keeper.begin()
-        self._starter.start()
+        wanted = [name for name, slot in sorted(self._keeper.slots.items()) if slot.wanted]
+        self._starter = Starter(wanted, self._catalogue, self._begin, self._note_bad)
 
     def models(self) -> Sequence[ModelInfo]:
         """Every model of the catalogue and of the configuration, sorted by name."""
@@ -60,14 +62,16 @@ class Supervisor:
         """Block until it is answered, at the latest until its deadline. Raises :class:`Refused`."""
         began = time.monotonic()
         outcome = "internal"
+        call = Call(request)
         try:
-            answer = self._infer(request, cancelled)
+            answer = self._infer(call, cancelled)
             outcome = "ok"
         except Refused as refused:
             outcome = refused.kind
             raise
         finally:
             self._telemetry.observed(request.model, time.monotonic() - began, outcome)
+            self._keeper.tallies.ended(request.model, call.payload or self._of(request.model), outcome)
         self._telemetry.inputs(request.model, request.inputs)
         self._telemetry.outputs(request.model, answer.outputs)
         return answer
@@ -94,14 +98,27 @@ class Supervisor:
 
         Whatever comes of it, what served before serves on until the new one has proved good.
         """
-        activation = Activation(payload)
+        return self.attempt(Activation(payload)).reason
+
+    def attempt(self, activation: Activation) -> Activation:
+        """As :meth:`activate`, in the way that the activation asks for; gives it back once it has ended."""
         with self._keeper.changed:
             if self._closing:
-                return "the service is ending"
-            slot = self._add_locked(payload.model)
-            self._keeper.activate_locked(slot, activation)
+                activation.end("the service is ending")
+            else:
+                self._keeper.activate_locked(self._add_locked(activation.payload.model), activation)
         activation.wait()
-        return activation.reason
+        return activation
+
+    def serving(self, model: str) -> Candidate | None:
+        """What answers requests, also while its worker is being replaced; None: nothing does."""
+        with self._keeper.changed:
+            slot = self._keeper.slots.get(model)
+            return slot.payload if slot is not None and slot.wanted and slot.ready is not None else None
+
+    def seen(self, model: str, payload: str) -> Seen:
+        """What became of the requests to a payload, since it took over."""
+        return self._keeper.tallies.of(model, payload)
 
     def unload(self, model: str) -> None:
         """Answer what has been accepted and end the worker. Raises :class:`Refused` for an unknown model."""
@@ -126,7 +143,8 @@ class Supervisor:
     def settled(self) -> bool:
         """Whether every model serves or has failed at least once."""
         slots = list(self._keeper.slots.values())
-        return not self._starter.is_alive() and all(slot.state != "loading" for slot in slots)
+        starting = self._starter is None or self._starter.working
+        return not starting and all(slot.state != "loading" for slot in slots)
 
     def close(self, seconds: float | None = None) -> bool:
         """Take nothing more, answer what was taken, end all workers. Whether all was answered within the time.
@@ -148,9 +166,9 @@ class Supervisor:
         self._keeper.end()
         return answered
 
-    def _infer(self, request: Request, cancelled: Callable[[], bool]) -> Answer:
+    def _infer(self, call: Call, cancelled: Callable[[], bool]) -> Answer:
+        request = call.request
         slot = self._slot_for(request)
-        call = Call(request)
         try:
             evicted = slot.queue.put(call, request.deadline)
         except Full:
@@ -231,19 +249,19 @@ class Supervisor:
             call.refuse(Refused("not_ready", f"{slot.name}: {reason}"))
         return not waiting
 
-    def _load_all(self) -> None:
-        for name, slot in sorted(self._keeper.slots.items()):
-            if not slot.wanted or self._closing:
-                continue
-            try:
-                candidate = self._catalogue.current(name)
-            except BadPayload as error:
-                self._note_bad(name, error)
-                continue
-            self._tell_rejected(candidate)
-            with self._keeper.changed:
-                if slot.wanted and slot.activation is None and not self._closing:
-                    self._keeper.activate_locked(slot, Activation(candidate))
+    def _begin(self, candidate: Candidate) -> Activation | None:
+        self._tell_rejected(candidate)
+        with self._keeper.changed:
+            slot = self._keeper.slots[candidate.model]
+            if not slot.wanted or slot.activation is not None or slot.current is not None or self._closing:
+                return None
+            activation = Activation(candidate)
+            self._keeper.activate_locked(slot, activation)
+            return activation
+
+    def _of(self, model: str) -> str:
+        slot = self._keeper.slots.get(model)
+        return slot.payload.payload if slot is not None and slot.payload is not None else ""
 
     def _tell_rejected(self, candidate: Candidate) -> None:
         for reason in candidate.rejected:

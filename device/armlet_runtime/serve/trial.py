@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import shutil
 import tempfile
 from collections import Counter
@@ -9,7 +10,7 @@ from pathlib import Path
 from typing import Any, Callable, Mapping, Sequence
 
 from armlet_runtime import ort
-from armlet_runtime.serve import chain, golden, machine
+from armlet_runtime.serve import budget, chain, golden, machine
 from armlet_runtime.serve.golden import TrialError
 from armlet_runtime.serve.job import Job, Ready
 
@@ -77,6 +78,7 @@ class Trial:
             self._demand_declared(session)
             self._compare(session)
             nodes = self._profile(session) if folder else ()
+            self._judge(session)
         finally:
             if folder:
                 shutil.rmtree(folder, ignore_errors=True)
@@ -131,10 +133,27 @@ class Trial:
         if not self._job.golden:
             self._run_on_zeros(session)
 
-    def _run_on_zeros(self, session: ort.InferenceSession) -> None:
-        feed = {info.name: golden.zeros(info.dtype, info.shape) for info in self._job.inputs}
+    def _judge(self, session: ort.InferenceSession) -> None:
+        """After the profile, which costs time itself."""
+        if not any(self._job.budget.values()):
+            return
+        folder = Path(self._job.folder)
+        feeds = [{e["name"]: golden.tensor_of(folder, e) for e in case["inputs"]} for case in self._job.golden]
+        turns = itertools.cycle(feeds or [self._zeros()])
         try:
-            session.run(None, feed)
+            told = budget.judge(self._job.budget, lambda: session.run(None, next(turns)))
+        except ort.OrtError as error:
+            if feeds:
+                raise
+            told = f"its time was not measured, since it does not take zeros: {error.message}"
+        self._notes.append(told)
+
+    def _zeros(self) -> dict[str, ort.Tensor]:
+        return {info.name: golden.zeros(info.dtype, info.shape) for info in self._job.inputs}
+
+    def _run_on_zeros(self, session: ort.InferenceSession) -> None:
+        try:
+            session.run(None, self._zeros())
         except ort.OrtError as error:
             # Zeros are nobody's input, so nothing is proved against the model.
             self._notes.append(f"it was not warmed up, since it does not take zeros: {error.message}")

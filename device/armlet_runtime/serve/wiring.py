@@ -42,16 +42,8 @@ def catalogue(service: Service) -> FactorySet:
 
 def verification(service: Service) -> Verify:
     """What checks signature and hashes. Raises as :func:`catalogue`."""
-    trusted: Sequence[signature.Key] | None = None
-    if service.keys is not None:
-        try:
-            trusted = signature.trusted_keys(service.keys)
-            signature.verifier()
-        except PayloadError as error:
-            if error.reason == LIBRARY:
-                raise HostError(str(error)) from error
-            raise ConfigError([str(error)]) from error
-    else:
+    trusted = trusted_keys(service)
+    if trusted is None:
         log.warning("keys is empty: whoever can write to %s decides what is served", service.payloads)
 
     def verify(folder: Path) -> Mapping[str, Any]:
@@ -62,6 +54,20 @@ def verification(service: Service) -> Verify:
         return found
 
     return verify
+
+
+def trusted_keys(service: Service) -> Sequence[signature.Key] | None:
+    """Whose payloads are taken; None: anybody's. Raises as :func:`catalogue`."""
+    if service.keys is None:
+        return None
+    try:
+        found = signature.trusted_keys(service.keys)
+        signature.verifier()
+    except PayloadError as error:
+        if error.reason == LIBRARY:
+            raise HostError(str(error)) from error
+        raise ConfigError([str(error)]) from error
+    return found
 
 
 def contract(service: Service) -> Check:

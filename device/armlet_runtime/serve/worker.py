@@ -21,7 +21,7 @@ sys.modules.setdefault("numpy", None)  # type: ignore[arg-type]
 
 from armlet_runtime import ort  # noqa: E402
 from armlet_runtime.serve import confine  # noqa: E402
-from armlet_runtime.serve.golden import TrialError  # noqa: E402
+from armlet_runtime.serve.golden import BudgetError, TrialError  # noqa: E402
 from armlet_runtime.serve.job import BEAT_SECONDS, Job, Ready  # noqa: E402
 from armlet_runtime.serve.trial import Trial  # noqa: E402
 from armlet_runtime.serve.wire import Channel, Frame, Hangup, WireError  # noqa: E402
@@ -48,7 +48,7 @@ class Worker:
             session, ready = Trial(job, self._trying).run()
         except (TrialError, ort.OrtError, OSError, MemoryError, WireError) as error:
             reason = getattr(error, "message", "") or str(error) or type(error).__name__
-            self._channel.send({"op": "failed", "reason": reason})
+            self._channel.send({"op": "failed", "reason": reason, "budget": isinstance(error, BudgetError)})
             return 1
         told = Ready(**{**vars(ready), "seconds": time.monotonic() - _STARTED})
         self._channel.send({"op": "ready", "ready": told.as_json()})

@@ -7,13 +7,24 @@ where the store is read-only, and OSError where the disk fails; the same call ma
 
 from __future__ import annotations
 
+import threading
+from contextlib import contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, Callable, Collection, Mapping, NamedTuple, Sequence
+from typing import Callable, Collection, Iterator, Sequence
 
-from armlet_runtime.payload import LIMIT_BYTES, Payload, Trusted
+from armlet_runtime.payload import LIMIT_BYTES, Trusted
+from armlet_runtime.refusal import KEY, LIBRARY, PayloadError
 from armlet_runtime.signature import Verifier
+from armlet_runtime.store.admission import Admission, Check, Held, Rules
+from armlet_runtime.store.arrivals import Arrivals
+from armlet_runtime.store.copies import Copies
 from armlet_runtime.store.disk import Disk
+from armlet_runtime.store.errors import StoreError
+from armlet_runtime.store.filesystem import free_bytes
+from armlet_runtime.store.place import INCOMING, Place
 from armlet_runtime.store.state import Bad, ModelState, Ref
+from armlet_runtime.store.state_file import IDENTITY
 from armlet_runtime.update.interface import Category, Desired, Incoming
 
 MOST_ATTEMPTS = 3
@@ -23,40 +34,9 @@ MOST_STARTS = 5
 RESERVE = 16 << 20
 """Bytes that an update leaves free."""
 
-Check = Callable[[Mapping[str, Any]], Sequence[str]]
-"""payload.json -> in words, what of it this runtime cannot do."""
-
-
-class StoreError(Exception):
-    """The store does not do it. ``category`` is as in a report, ``reason`` a sentence, ``hint`` what mends it."""
-
-    def __init__(self, category: Category, reason: str, hint: str = "") -> None:
-        super().__init__(reason)
-        self.category: Category = category
-        self.reason = reason
-        self.hint = hint
-
-    def __str__(self) -> str:
-        return f"{self.reason} ({self.hint})" if self.hint else self.reason
-
-
-class Held(NamedTuple):
-    """A payload in the store, verified just now."""
-
-    folder: Path
-    payload: Payload
-
-    @property
-    def ref(self) -> Ref:
-        """As the state names it."""
-        raise NotImplementedError
-
 
 class Store:
-    """One folder, one process. ``readonly`` is empty, or why nothing can be changed; ``notes`` what was found amiss."""
-
-    readonly: str
-    notes: tuple[str, ...]
+    """One folder, one process."""
 
     def __init__(
         self,
@@ -74,37 +54,75 @@ class Store:
         A folder that cannot be written, another owner, a state that a newer version wrote: all of them make it
         read-only, and what can be read counts.
 
+        Args:
+            root: its folder; the one above has to be there.
+            keys: whose payloads are taken in; None: anybody's, also unsigned ones.
+            check: what of a payload this runtime cannot do.
+            disk: what changes the disk; a test's, perhaps.
+            limit: bytes that the files of a payload may have together.
+            reserve: bytes that an update leaves free.
+            verifier: by default that of the library that is there.
+
         Raises:
             StoreError: ("store") it cannot even be read, or its file system is none that a store may be on.
         """
-        raise NotImplementedError
+        self._root = root
+        self._disk = disk or Disk()
+        self._reserve = reserve
+        self._mutex = threading.RLock()
+        self._place = Place(self._disk, root)
+        self._copies = Copies(self._disk, root)
+        try:
+            self._place.prepare(self._copies)
+        except BaseException:
+            self._place.close()
+            raise
+        self._arrivals = Arrivals(self._disk, root / INCOMING)
+        self._admission = Admission(self._disk, root, Rules(keys, check, limit, verifier))
+
+    @property
+    def readonly(self) -> str:
+        """Why nothing can be changed; empty: it can."""
+        return self._place.readonly
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What was found amiss when it was opened, in words."""
+        return (*self._copies.notes, *self._place.notes)
 
     def close(self) -> None:
-        """Gives the lock back."""
+        """Gives the lock back; nothing can be changed any more."""
+        with self._mutex:
+            self._arrivals.close()
+            self._place.close()
 
-    # What it knows. None of these touches the disk but ``held``.
+    # What it knows. None of these touches the disk but ``has`` and ``held``.
 
     def models(self) -> Sequence[str]:
         """Those that there is a state of, sorted."""
-        raise NotImplementedError
+        return sorted(self._copies.state.models)
 
     def state(self, model: str) -> ModelState:
         """An empty one for a model that was never updated."""
-        raise NotImplementedError
+        return self._copies.state.of(model)
 
     @property
     def starts(self) -> int:
         """Since the last steady run, this one included."""
-        raise NotImplementedError
+        return self._copies.state.starts
 
     @property
     def flapping(self) -> bool:
         """Whether the loop breaker holds: ``starts`` is above ``MOST_STARTS``."""
-        raise NotImplementedError
+        return self.starts > MOST_STARTS
+
+    def bad(self, model: str, payload: str) -> Bad | None:
+        """Why a payload is not tried again; None: it is not known to be bad."""
+        return next((one for one in self.state(model).bad if one.id == payload), None)
 
     def has(self, payload: str) -> bool:
-        """Whether a payload is there: ``admit`` needs no archive then."""
-        raise NotImplementedError
+        """Whether a payload is there: ``admit`` needs no archive then, as long as nothing happened to it."""
+        return self._admission.has(payload)
 
     def held(self, payload: str) -> Held:
         """A payload, every byte of it verified, its signature too; whether it fits the runtime is not looked at.
@@ -113,80 +131,156 @@ class Store:
             PayloadError: it is refused.
             OSError: it is not there or cannot be read.
         """
-        raise NotImplementedError
+        return self._admission.held(payload)
 
     # An update, in the order of its steps.
 
     def demand_space(self, desired: Desired) -> None:
         """Raises:
         StoreError: ("space") there is no room for what is still missing of the archive, its files and the reserve.
+        OSError: nobody can say.
         """
-        raise NotImplementedError
+        if self.has(desired.payload):
+            return
+        there = self._arrivals.allocated(_identity(desired.archive_sha256))
+        # An archive is larger than its files together.
+        wanted = max(0, desired.archive_size - there) + desired.archive_size + self._reserve
+        free = free_bytes(self._root)
+        if free < wanted:
+            what = f"{self._root} has {free >> 10} KiB free, and the update takes {-(-wanted >> 10)} KiB"
+            raise StoreError("space", what, "make room there, or give it a larger partition")
 
     def incoming(self, desired: Desired, block_size: int) -> Incoming:
         """Where the archive goes; the blocks that an earlier run synced are there.
 
-        One of another block size or length begins anew. ``desired.block_size`` is what ``block_size`` is by blocks;
-        by URL it is the fetcher's to choose.
+        ``desired.block_size`` is what ``block_size`` is by blocks; by URL it is the fetcher's to choose. What came in
+        blocks of another size counts where it makes whole ones of this size.
         """
-        raise NotImplementedError
+        with self._changing():
+            return self._arrivals.take(_identity(desired.archive_sha256), desired.archive_size, block_size)
 
     def admit(self, desired: Desired) -> Held:
         """Verifies the archive (its sha256, then as a payload, then whether it is the wished one and fits the
-        runtime), and keeps it as a payload; nothing of the archive remains where it was refused. One that ``has``
-        knows is verified where it is.
+        runtime), and keeps it as a payload; nothing of the archive remains, also where it was refused. One that
+        ``has`` knows is verified where it is.
 
         Raises:
-            StoreError: ("damaged") the archive is not the one of the wish, or not whole; ("manifest") it is another
-                model, version or generation; ("contract") it does not fit this runtime.
+            StoreError: ("download") not all of the archive is there; ("damaged") it is not the one of the wish;
+                ("manifest") it is another payload, model, version or generation; ("contract") it does not fit this
+                runtime.
             PayloadError: it is refused.
         """
-        raise NotImplementedError
+        name, _ = _identity(desired.archive_sha256), _identity(desired.payload)
+        with self._changing():
+            held = self._admission.kept(desired)
+            if held is None:
+                archive = self._arrivals.finished(name, desired.archive_size)
+                if archive is None:
+                    raise StoreError("download", "not all of the archive is there")
+                try:
+                    held = self._admission.unpacked(desired, archive)
+                except (StoreError, PayloadError) as error:
+                    if not (isinstance(error, PayloadError) and error.reason in (KEY, LIBRARY)):
+                        self._forget(name)
+                    raise
+            self._forget(name)
+            return held
 
     def begin_trial(self, model: str, ref: Ref) -> int:
         """Notes that a payload is tried from now on, in place of any other candidate; the attempts with this one.
 
-        It may be the candidate already, also in probation (a boot): another attempt. Raises StoreError
-        ("interrupted", and the payload is bad from then on) above ``MOST_ATTEMPTS``, ("known_bad"), ("stale").
+        It may be the candidate already, also in probation (a boot): another attempt.
+
+        Raises:
+            StoreError: ("interrupted", and the payload is bad from then on) there were ``MOST_ATTEMPTS``;
+                ("known_bad", "stale").
+            ValueError: it is not in the store, or committed already.
         """
-        raise NotImplementedError
+        with self._changing():
+            category, reason = self.state(model).refusal_of(ref)
+            if category:
+                raise StoreError(category, reason)
+            if not self.has(ref.id):
+                raise ValueError(f"{ref.id} is not there")
+            state = self.state(model).tried(ref)
+            assert state.candidate is not None
+            if state.candidate.attempts > MOST_ATTEMPTS:
+                reason = f"the device went down in each of {MOST_ATTEMPTS} trials"
+                self._change(model, lambda _: state.rejected("interrupted", reason))
+                raise StoreError("interrupted", reason)
+            self._change(model, lambda _: state)
+            return state.candidate.attempts
 
     def begin_probation(self, model: str) -> None:
         """The candidate passed its trial and serves. Raises ValueError: there is none."""
+        self._change(model, ModelState.on_probation)
 
     def commit(self, model: str) -> None:
         """The candidate is the committed one from now on, and that the previous. Raises ValueError: there is none."""
+        self._change(model, ModelState.with_committed)
 
     def reject(self, model: str, category: Category, reason: str) -> None:
         """The candidate is bad; the committed one stays. Raises ValueError: there is none."""
+        self._change(model, lambda state: state.rejected(category, reason))
 
     def withdraw(self, model: str) -> None:
         """There is no candidate any more, and it is not bad: it may be wished again."""
+        self._change(model, ModelState.withdrawn)
 
     def revert(self, model: str, category: Category, reason: str) -> Ref | None:
         """The committed one is bad, the previous one is committed again: the new committed one, None: the factory's.
 
         Raises ValueError: nothing is committed.
         """
-        raise NotImplementedError
+        self._change(model, lambda state: state.reverted(category, reason))
+        return self.state(model).committed
 
     # Housekeeping.
 
     def started(self) -> int:
         """Counts a start of the service: call it once, first of all. ``starts``."""
-        raise NotImplementedError
+        self._count(self.starts + 1)
+        return self.starts
 
     def steady(self) -> None:
         """The service runs well: ``starts`` is 0 from now on. Cheap where it is 0 already."""
+        if self.starts:
+            self._count(0)
 
     def collect(self, keep: Collection[str]) -> int:
-        """Removes what nobody needs, and answers how many bytes were freed.
+        """Removes what nobody needs, and answers how many bytes were freed. Also what an earlier run left half done:
+        call it at the start too.
 
         It keeps the payloads that the state names, and of ``keep`` (payload ids, archives' sha256: the wishes in
         hand) payloads and incoming archives.
         """
-        raise NotImplementedError
+        with self._changing():
+            self._copies.settle()
+            self._copies.sweep()
+            return self._admission.sweep(self._copies.state.ids.union(keep)) + self._arrivals.sweep(keep)
 
-    def bad(self, model: str, payload: str) -> Bad | None:
-        """Why a payload is not tried again; None: it is not known to be bad."""
-        raise NotImplementedError
+    def _forget(self, archive: str) -> None:
+        # What cannot be removed now is garbage later.
+        with suppress(OSError):
+            self._arrivals.forget(archive)
+
+    def _count(self, starts: int) -> None:
+        with self._changing():
+            self._copies.write(replace(self._copies.state, starts=starts))
+
+    def _change(self, model: str, how: Callable[[ModelState], ModelState]) -> None:
+        with self._changing():
+            self._copies.write(self._copies.state.with_model(model, how(self.state(model))))
+
+    @contextmanager
+    def _changing(self) -> Iterator[None]:
+        """One at a time. Raises StoreError, OSError where nothing can be changed."""
+        with self._mutex:
+            self._place.demand(self._copies)
+            yield
+
+
+def _identity(text: str) -> str:
+    if not IDENTITY.fullmatch(text):
+        raise ValueError(f"{text!r} is no sha256")
+    return text

@@ -31,7 +31,7 @@ class Heard:
     def became_ready(self, worker: Any, ready: Any) -> None:
         self.told.append(ready)
 
-    def failed(self, worker: Any, reason: str) -> None:
+    def failed(self, worker: Any, reason: str, fault: str = "trial") -> None:
         self.told.append(reason)
 
     def ended(self, worker: Any) -> None:
