@@ -21,6 +21,9 @@ from armlet.verbs import (
     service_package,
     sku_operators,
     sources_providers,
+    update_publish,
+    update_send,
+    update_watch,
 )
 
 _SKU = "name of a file in recipes/skus, without .yaml"
@@ -280,4 +283,5 @@ namespace = Collection(
     ),
     Collection("key", key_new.new),
     Collection("service", service_package.package),
+    Collection("update", update_publish.publish, update_send.send, update_watch.watch),
 )

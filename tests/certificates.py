@@ -34,28 +34,36 @@ class Authority:
         self.ca = folder / f"{name}.crt"
         self.ca.write_bytes(self._cert.public_bytes(serialization.Encoding.PEM))
 
-    def vouch(self, name: str) -> Pair:
-        """For a client of that common name, or a server on 127.0.0.1."""
+    def vouch(self, name: str, host: str = "localhost", expired: bool = False) -> Pair:
+        """For a client of that common name, or a server that is ``host`` and 127.0.0.1."""
         key = ec.generate_private_key(ec.SECP256R1())
         pair = Pair(self._folder / f"{name}.crt", self._folder / f"{name}.key")
-        pair.cert.write_bytes(self._signed(_called(name), key).public_bytes(serialization.Encoding.PEM))
+        made = self._signed(_called(name), key, host=host, end=-_DAY / 2 if expired else _DAY)
+        pair.cert.write_bytes(made.public_bytes(serialization.Encoding.PEM))
         form = serialization.PrivateFormat.PKCS8
         pair.key.write_bytes(key.private_bytes(serialization.Encoding.PEM, form, serialization.NoEncryption()))
         return pair
 
-    def _signed(self, subject: x509.Name, key: ec.EllipticCurvePrivateKey, authority: bool = False) -> x509.Certificate:
+    def _signed(
+        self,
+        subject: x509.Name,
+        key: ec.EllipticCurvePrivateKey,
+        authority: bool = False,
+        host: str = "",
+        end: datetime.timedelta = _DAY,
+    ) -> x509.Certificate:
         now = datetime.datetime.now(datetime.timezone.utc)
         address = x509.IPAddress(ipaddress.ip_address("127.0.0.1"))
         public = key.public_key()
         own = self._key.public_key()
         builder = (
-            x509.CertificateBuilder(self._name, subject, public, x509.random_serial_number(), now - _DAY, now + _DAY)
+            x509.CertificateBuilder(self._name, subject, public, x509.random_serial_number(), now - _DAY, now + end)
             .add_extension(x509.BasicConstraints(ca=authority, path_length=None), critical=True)
             .add_extension(x509.SubjectKeyIdentifier.from_public_key(public), critical=False)
             .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(own), critical=False)
         )
         if not authority:
-            builder = builder.add_extension(x509.SubjectAlternativeName([address]), critical=False)
+            builder = builder.add_extension(x509.SubjectAlternativeName([address, x509.DNSName(host)]), critical=False)
         return builder.sign(self._key, hashes.SHA256())
 
 

@@ -65,6 +65,7 @@ LAYERS: tuple[frozenset[str], ...] = (
             "armlet.sources",
             "armlet.steps",
             "armlet.suite",
+            "armlet.updates",
         }
     ),
     frozenset({"armlet.pipeline"}),

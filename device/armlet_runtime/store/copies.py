@@ -6,7 +6,7 @@ from contextlib import suppress
 from dataclasses import replace as with_fields
 from pathlib import Path
 
-from armlet_runtime.store.disk import NEW, Disk, remove_tree, replace
+from armlet_runtime.store.disk import Disk, replace
 from armlet_runtime.store.state import State
 from armlet_runtime.store.state_file import LARGEST, encoded, settled
 
@@ -54,11 +54,6 @@ class Copies:
         """After this, every start finds ``state`` and no other: what only another one names may go. Raises OSError."""
         if not self._agree:
             self.write(self.state)
-
-    def sweep(self) -> None:
-        """Removes what a write that was cut short left. Raises OSError."""
-        for name in COPIES:
-            remove_tree(self._disk, self._root / (name + NEW))
 
     def _read(self, name: str, unreadable: list[str]) -> bytes | None:
         with suppress(FileNotFoundError):

@@ -10,7 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from armlet_runtime.store.disk import Disk, remove_tree, replace
+from armlet_runtime.store.disk import NEW, Disk, remove_tree, replace
 from armlet_runtime.store.errors import StoreError
 
 SAFE: dict[int, str] = {
@@ -60,6 +60,8 @@ UNSAFE: dict[int, str] = {
 NOT_SAFE_THOUGH = ("ext2",)
 """They have the magic number of a safe one, and no journal."""
 
+PROBE = "probe"
+"""A file that is there for a moment."""
 INSTEAD = "use ext4, f2fs, ubifs, xfs or btrfs, for instance on a partition of its own, and say where: [updates] store"
 _STATFS_BYTES = 512
 _OCTAL = re.compile(r"\\([0-7]{3})")
@@ -134,11 +136,11 @@ def demand_renames(disk: Disk, root: Path) -> None:
         StoreError: ("store") it does not do what it should.
         OSError: it fails.
     """
-    probe = root / "probe"
+    probe = root / PROBE
     try:
         for content in (b"before", b"after"):
             replace(disk, probe, content)
-        if probe.read_bytes() != b"after" or os.path.lexists(str(probe) + ".new"):
+        if probe.read_bytes() != b"after" or os.path.lexists(str(probe) + NEW):
             raise StoreError("store", f"a file in {root} is not what it was replaced by", INSTEAD)
     finally:
         with suppress(OSError):

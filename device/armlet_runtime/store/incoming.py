@@ -181,12 +181,20 @@ class StoredIncoming:
         forget(self._disk, self._folder, self._name)
         self._descriptor = self._disk.create(self.path)
         try:
+            self._allocate()
+            # Before a map tells of it: that one must not come to lie beside the file that was here before.
+            self._disk.sync_folder(self._folder)
+        except OSError:
+            with suppress(OSError):
+                self.close()
+            with suppress(OSError):
+                forget(self._disk, self._folder, self._name)
+            raise
+
+    def _allocate(self) -> None:
+        """Where the file system has no such thing, the file grows as blocks come."""
+        try:
             self._disk.allocate(self._descriptor, self.size)
         except OSError as error:
-            # Without it, the file grows as blocks come.
             if error.errno not in _NO_ALLOCATION:
-                with suppress(OSError):
-                    self.close()
-                with suppress(OSError):
-                    forget(self._disk, self._folder, self._name)
                 raise

@@ -7,10 +7,10 @@ import os
 from pathlib import Path
 
 from armlet_runtime.store.admission import PAYLOADS, STAGING, TRASH
-from armlet_runtime.store.copies import Copies
-from armlet_runtime.store.disk import Disk
+from armlet_runtime.store.copies import COPIES, Copies
+from armlet_runtime.store.disk import NEW, Disk, remove_tree
 from armlet_runtime.store.errors import StoreError
-from armlet_runtime.store.filesystem import demand_renames, demand_safe, is_readonly
+from armlet_runtime.store.filesystem import PROBE, demand_renames, demand_safe, is_readonly
 from armlet_runtime.store.lock import Lock
 
 INCOMING = "incoming"
@@ -74,6 +74,11 @@ class Place:
             self._disk.mkdir(folder)
         if lacking:
             self._disk.sync_folder(self._root)
+
+    def sweep(self) -> None:
+        """Removes what a write that was cut short left. Raises OSError."""
+        for name in (*(copy + NEW for copy in COPIES), PROBE, PROBE + NEW):
+            remove_tree(self._disk, self._root / name)
 
     def close(self) -> None:
         self.readonly = self.readonly or "it is closed"

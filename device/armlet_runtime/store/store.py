@@ -256,7 +256,7 @@ class Store:
         """
         with self._changing():
             self._copies.settle()
-            self._copies.sweep()
+            self._place.sweep()
             return self._admission.sweep(self._copies.state.ids.union(keep)) + self._arrivals.sweep(keep)
 
     def _forget(self, archive: str) -> None:

@@ -119,6 +119,9 @@ class BlocksFetcher:
             for number, data in came.items():
                 into.put(number, data)
             now = time.monotonic()
+            if anew:
+                self._lose(waiting, 0)
+                connected, asked_at = True, now
             if came:
                 left -= len(came)
                 wait = min(_LONGEST_WAIT, max(self._first_wait, _GAPS * (now - last)))
@@ -126,10 +129,7 @@ class BlocksFetcher:
                 progress(1 - left / into.blocks)
             elif now - last > self._patience:
                 raise FetchError("download", self._silence(connected))
-            elif anew:
-                self._lose(waiting, 0)
-                connected, asked_at = True, now
-            elif now - asked_at > (wait if connected else _OFFLINE_WAIT):
+            elif now - asked_at > (wait if connected else min(wait, _OFFLINE_WAIT)):
                 self._lose(waiting, 0)
                 wait = min(_LONGEST_WAIT, 2 * wait) if connected else wait
                 connected, asked_at = True, now

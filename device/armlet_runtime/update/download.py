@@ -68,18 +68,19 @@ class UrlFetcher:
                         raise FetchError("download", "the server sends less than a block at a time")
                 except FetchError:
                     patience.look()
-                    if visit.kept == before:
+                    if visit.kept == before or visit.is_over:
                         raise
                     patience.pause(self._pause_seconds)
         finally:
-            into.sync()
+            if not visit.is_over:
+                into.sync()
 
     def _some(self, visit: _Visit, patience: Patience) -> None:
         """One connection, for the first of the parts that are missing."""
         part = visit.wanted()
         if visit.ranges and part != (0, visit.into.size):
             headers = {"Range": f"bytes={part.start}-{part.end - 1}"}
-            if self._tag[1] and self._changes <= _MOST_CHANGES:
+            if self._tag[1] and self._changes < _MOST_CHANGES:
                 headers["If-Range"] = self._tag[1]
         else:
             headers = {}
@@ -90,7 +91,9 @@ class UrlFetcher:
                 return
             came = _coming(response, visit.into.size, part if headers else None)
             if self._is_other(response, whole=came.start == 0 and bool(headers)):
+                visit.is_over = True
                 visit.into.discard()
+                raise FetchError("download", "the server has another file than before: it is begun anew")
             # Chunks may be small, and each has a few bytes beside its content.
             line.allowance = _HEAD + 8 * (came.end - came.start)
             line.lenient = True
@@ -120,7 +123,8 @@ class UrlFetcher:
                 if response.status not in _REDIRECTS:
                     yield response, line
                     return
-                url = urljoin(url, response.getheader("Location", ""))
+                with _told(parts):
+                    url = urljoin(url, response.getheader("Location", ""))
             finally:
                 line.hang_up()
         raise FetchError("download", f"the server sends on and on, more than {_MOST_REDIRECTS} times")
@@ -135,6 +139,8 @@ class _Visit:
         self.ranges = True
         self.kept = 0
         """Blocks so far."""
+        self.is_over = False
+        """What was there is discarded, and takes nothing more."""
         self._progress = progress
 
     def wanted(self) -> _Part:
@@ -203,8 +209,8 @@ def _coming(response: http.client.HTTPResponse, size: int, asked: _Part | None) 
     came, total = _Part(int(found[1]), int(found[2]) + 1), found[3]
     if total not in ("*", str(size)):
         raise FetchError("download", f"the server has {total} bytes, and {size} are wanted")
-    start, end = asked or _Part(0, size)
-    if came.start != start or not came.start < came.end <= end:
+    # More of it than was asked for is as good.
+    if came.start != (asked.start if asked else 0) or not came.start < came.end <= size:
         raise FetchError("download", "the server sends another part than was asked for")
     return came
 

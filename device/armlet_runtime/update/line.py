@@ -11,12 +11,9 @@ import socket
 import ssl
 import threading
 import time
-from typing import TYPE_CHECKING, Any, Callable, Union
+from typing import Any, Callable, Union
 
 from armlet_runtime.update.interface import FetchError
-
-if TYPE_CHECKING:
-    from typing_extensions import Buffer
 
 _GLANCE = 0.25
 """Seconds between two looks at whether it is called off."""
@@ -104,7 +101,7 @@ class Line(io.RawIOBase):
     def readable(self) -> bool:
         return True
 
-    def readinto(self, into: Buffer) -> int:
+    def readinto(self, into: Any) -> int:
         # Even while bytes come without a break.
         self._patience.look()
         while True:

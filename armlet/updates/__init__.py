@@ -1,0 +1,1 @@
+"""The operator's side of updates over the air: wishes published, blocks sent, states watched."""
