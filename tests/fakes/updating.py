@@ -49,7 +49,12 @@ class Release:
 
 
 def release(
-    generation: int, number: float | None = None, *, make: Callable[..., Path] = serving.adds, key: Any = KEY, **how: Any
+    generation: int,
+    number: float | None = None,
+    *,
+    make: Callable[..., Path] = serving.adds,
+    key: Any = KEY,
+    **how: Any,
 ) -> Release:
     """Of a model that adds ``number`` (by default as much as its generation); ``how`` as :func:`serving.adds`."""
     with tempfile.TemporaryDirectory() as root:

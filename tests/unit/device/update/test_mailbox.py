@@ -63,10 +63,17 @@ def test_states_are_told_once_and_again_after_a_connection() -> None:
         outbox.state(topic, message)
     assert list(iter(outbox.next_state, None)) == [("a", b"3"), ("b", b"2")]
     assert outbox.idle
-    outbox.question("q", b"?")
     outbox.again()
     assert sorted(iter(outbox.next_state, None)) == [("a", b"3"), ("b", b"2")]
-    assert outbox.next_question() is None
+
+
+def test_a_question_is_for_one_connection() -> None:
+    outbox, old, new = Outbox(), object(), object()
+    for message, link in ((b"1", old), (b"2", new), (b"3", old)):
+        outbox.question("q", message, link)
+    assert outbox.next_question(new) == ("q", b"2")
+    assert outbox.next_question(new) is None
+    assert outbox.idle
 
 
 def test_what_goes_out_is_bounded() -> None:
@@ -74,11 +81,11 @@ def test_what_goes_out_is_bounded() -> None:
     for number in range(1000):
         outbox.state(f"t{number}", b"x")
         outbox.alert(b"%d" % number)
-        outbox.question("q", b"%d" % number)
+        outbox.question("q", b"%d" % number, outbox)
     states = list(iter(outbox.next_state, None))
     assert len(states) == mailbox.MOST_STATES
     assert states[-1][0] == "t999"
-    assert len(list(iter(outbox.next_question, None))) == mailbox.MOST_BLOCKS
+    assert len(list(iter(lambda: outbox.next_question(outbox), None))) == mailbox.MOST_BLOCKS
     alerts = list(iter(outbox.next_alert, None))
     assert (len(alerts), alerts[-1]) == (mailbox.MOST_ALERTS, b"999")
 
