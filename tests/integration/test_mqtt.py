@@ -95,6 +95,17 @@ def test_blocks_come_that_were_asked_for(broker: Broker, version5: bool) -> None
         assert got.blocks == [(SHA, 2, b"\2" * 100), (SHA, 0, b"\0" * 100)]
 
 
+@VERSIONS
+def test_what_was_said_while_the_device_was_away(broker: Broker, version5: bool) -> None:
+    got = Recorder()
+    with device(broker.port, got, version5=version5) as mqtt:
+        until(lambda: mqtt._post.idle.is_set())
+    with Operator(broker.port) as operator:
+        operator.say(f"{PREFIX}/models/m/desired", wish())
+        with device(broker.port, got, version5=version5):
+            until(lambda: got.wishes == [("m", DESIRED)])
+
+
 def test_the_broker_says_who_was_killed(broker: Broker) -> None:
     program = (
         "import sys, time\n"

@@ -118,7 +118,7 @@ def fleet(
             return {"tls": True, "ca": authority.ca, "cert": pair.cert, "key": pair.key}
 
         # As in the example, but for its places and port.
-        kept = ("require", "use_", "allow", "message_size", "max_queued")
+        kept = ("require", "use_", "allow", "max_packet", "max_queued")
         lines = [line for line in EXAMPLE.read_text().splitlines() if line.startswith(kept)]
         text = "\n".join([*lines, f"acl_file {ACL}", ""])
         return over_tls(tmp_path, authority, server, text), lambda name: with_certificate(authority, name), of_device

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import socket
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -16,6 +18,11 @@ from armlet_runtime.update import connect, messages
 from armlet_runtime.update.access import LACKING, Access
 from armlet_runtime.update.mqtt_settings import FIELDS, READERS, TOPIC
 from armlet_runtime.update.topics import TEMPLATES
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import BestAvailableEncryption, Encoding, PrivateFormat
+
+from tests.certificates import Authority
+from tests.conftest import ROOT
 
 
 def parsed(text: str) -> config.DeviceConfig:
@@ -128,8 +135,6 @@ def test_files_are_looked_at_before_anybody_connects(tmp_path: Path) -> None:
 
 
 def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
-    import os
-
     os.mkfifo(tmp_path / "pipe")
     for key in ("ca", "cert"):
         text = f"[mqtt]\nhost = h\ndevice = d\ntls = yes\n{key} = {tmp_path}/pipe\n"
@@ -174,3 +179,31 @@ def test_the_pulse(period: int, snapshots: int) -> None:
     assert len(mqtt.written) == snapshots
     assert [kind for _, kind, _ in mqtt.alerts] == ["drift"]
     assert asked <= 14
+
+
+AT_A_TERMINAL = """
+import fcntl, sys, termios
+fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+from armlet_runtime.serve import config
+from armlet_runtime.update import connect
+print(connect.problems(config.parse(sys.argv[1], "f"), "f"))
+"""
+
+
+def test_nobody_is_asked_for_the_password_of_a_key(tmp_path: Path) -> None:
+    key = ec.generate_private_key(ec.SECP256R1())
+    locked = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, BestAvailableEncryption(b"secret"))
+    pair = Authority(tmp_path, "ca").vouch("d")
+    pair.key.write_bytes(locked)
+    text = f"[mqtt]\nhost = h\ndevice = d\ntls = yes\ncert = {pair.cert}\nkey = {pair.key}\n"
+    ours, theirs = os.openpty()
+    command = [sys.executable, "-c", AT_A_TERMINAL, text]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "device")}
+    try:
+        run = subprocess.run(
+            command, stdin=theirs, capture_output=True, env=environment, start_new_session=True, timeout=30, check=True
+        )
+    finally:
+        os.close(ours)
+        os.close(theirs)
+    assert str(pair.key).encode() in run.stdout
