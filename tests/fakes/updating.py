@@ -127,7 +127,7 @@ class FakeReporter:
         return [state for index, state in enumerate(told) if index == 0 or told[index - 1] != state]
 
 
-QUICK = "probation_seconds = 0\nreserve_mb = 0\n"
+QUICK = "probation_seconds = 0\nmax_slowdown = 0\nreserve_mb = 0\n"
 
 
 class Updated:

@@ -82,6 +82,7 @@ class Keeper:
             slot.leaving.add(slot.candidate)
             slot.candidate = None
         slot.activation = activation
+        slot.alone = activation.serial
         slot.wanted = True
         slot.avoid = {}
         slot.backoff.reset()
@@ -222,7 +223,7 @@ class Keeper:
             now = self._clock()
             idle = slot.wanted and slot.current is None and slot.candidate is None and slot.activation is None
             if idle and slot.payload is not None and slot.retry_at is not None and slot.retry_at <= now:
-                slot.activation = Activation(slot.payload)
+                slot.activation = Activation(slot.payload, serial=slot.alone)
             if slot.activation is not None and slot.candidate is None and self._has_room():
                 if slot.gives_way and slot.workers:
                     if slot.current is not None:

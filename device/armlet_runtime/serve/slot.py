@@ -65,6 +65,8 @@ class Slot:
         self.backoff = Backoff()
         self.well_since: float | None = None
         self.retry_at: float | None = None
+        self.alone = False
+        """Whether its workers are never to be in memory together."""
         self.avoid: dict[str, str] = {}
         self.mean_seconds = 0.0
         """Of late, for one call in the worker."""

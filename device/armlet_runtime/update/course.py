@@ -25,6 +25,7 @@ from armlet_runtime.update.settings import Updates
 URL_BLOCK = 64 << 10
 """Bytes: what a power loss costs of a download by URL, at most."""
 LOOK_SECONDS = 1.0
+_LEAST_LOOK = 0.05
 _PROGRESS_SECONDS = 2.0
 _WRITE_AGAIN_SECONDS = 10.0
 _TRIES = 5
@@ -156,17 +157,23 @@ class Course:
 
     def _obtained(self, desired: Desired, watch: Watch) -> Candidate:
         model = desired.model
+        if not desired.archive_size:
+            return self._left(desired)
         if not self.store.has(desired.payload):
-            if not desired.archive_size:
-                # A candidate of the last run that is not there any more.
-                self.store.withdraw(model)
-                raise Ended(End("IDLE"))
             self.store.demand_space(desired)
             self._download(desired, watch)
             self.board.tell(model, "DOWNLOADED", desired=desired)
         held = self.store.admit(desired)
         self.board.tell(model, "VERIFIED", desired=desired)
         return self.catalogue.candidate(model, held)
+
+    def _left(self, desired: Desired) -> Candidate:
+        """The candidate of the last run; one that is no good any more is forgotten, and may be wished again."""
+        try:
+            return self.catalogue.stored(desired.model, desired.payload)
+        except BadPayload as error:
+            self.store.withdraw(desired.model)
+            raise Ended(End("FAILED", "damaged", str(error))) from error
 
     def _download(self, desired: Desired, watch: Watch) -> None:
         way = "blocks" if desired.block_size else "url"
@@ -228,9 +235,10 @@ class Course:
                 self.serve_best(model, watch)
                 return End("FAILED", "probation", "it was withdrawn: the payload before is wished again")
             seen, now = self.engine.seen(model, candidate.payload), self._share(model)
+            elapsed = self.clock() - began
             verdict = judge(
                 self.rules,
-                self.clock() - began,
+                elapsed,
                 seen,
                 old,
                 budget_ms=budget.get("p95_ms"),
@@ -238,7 +246,7 @@ class Course:
                 share_now=now,
             )
             if verdict.kind == "wait":
-                watch.pause(LOOK_SECONDS)
+                watch.pause(min(LOOK_SECONDS, max(_LEAST_LOOK, self.rules.probation_seconds - elapsed)))
         if verdict.kind == "bad":
             return self._rolled_back(model, verdict, watch)
         self._committed(desired, watch)

@@ -40,8 +40,8 @@ def judge(
 ) -> Verdict:
     """What is to become of it.
 
-    Whatever is wrong ends the probation at once. What is right has to stay right for the whole time; where no
-    request comes, time alone decides.
+    Errors, crashes and lost shares end the probation at once. Speed is judged at its end: the first answers of a
+    process are slow. Where no request comes, time alone decides.
 
     Args:
         elapsed: seconds since it took over.
@@ -49,17 +49,19 @@ def judge(
         budget_ms: ``p95_ms`` of payload.json: it is the maker's word, and the old payload's speed then does not matter.
         share_then: provider -> share of the nodes in the trial; ``share_now``: in the worker that serves now.
     """
-    found = _bad(rules, new, old, budget_ms) or _lost(share_then, share_now)
+    found = _bad(rules, new, old) or _lost(share_then, share_now)
     if found is not None:
         return found
     if elapsed < rules.probation_seconds:
         return _WAIT
-    if new.requests < rules.probation_requests and new.errors > new.requests * _HALF:
+    if new.requests >= rules.probation_requests:
+        return _slow(rules, new, old, budget_ms) or _GOOD
+    if new.errors > new.requests * _HALF:
         return Verdict("bad", "probation", f"{new.errors} of {new.requests} requests failed")
     return _GOOD
 
 
-def _bad(rules: Updates, new: Seen, old: Seen, budget_ms: float | None) -> Verdict | None:
+def _bad(rules: Updates, new: Seen, old: Seen) -> Verdict | None:
     if new.crashes > rules.max_crashes:
         return Verdict("bad", "crashes", f"its worker failed {new.crashes} times in probation")
     if new.requests < rules.probation_requests:
@@ -68,7 +70,7 @@ def _bad(rules: Updates, new: Seen, old: Seen, budget_ms: float | None) -> Verdi
     if rate > max(rules.max_error_rate, before * _EXCUSED):
         told = f"{rate:.1%} of {new.requests} requests failed, and {before:.1%} did before"
         return Verdict("bad", "probation", told)
-    return _slow(rules, new, old, budget_ms)
+    return None
 
 
 def _slow(rules: Updates, new: Seen, old: Seen, budget_ms: float | None) -> Verdict | None:

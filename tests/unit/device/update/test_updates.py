@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import signal
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from tests.fakes import updating
+from tests.fakes import serving, updating
 from tests.fakes.payloads import OTHER_KEY
 from tests.fakes.serving import until
 from tests.fakes.updating import Updated, release
 
 pytestmark = pytest.mark.usefixtures("default_library")
+
+
+def another(device: Updated, pid: int) -> bool:
+    return device.pid() != pid
 
 
 @pytest.fixture
@@ -54,7 +60,7 @@ def test_an_update(device: Updated) -> None:
         ({"budget": {"p95_ms": None, "rss_mb": 1}}, "budget", "its budget is 1 MiB"),
     ],
 )
-def test_what_proves_bad_never_serves(device: Updated, how: dict[str, object], category: str, told: str) -> None:
+def test_what_proves_bad_never_serves(device: Updated, how: dict[str, Any], category: str, told: str) -> None:
     pid = device.pid()
     made = release(2, **how)
     report = device.update(made)
@@ -111,7 +117,7 @@ def test_crashes_in_probation(tmp_path: Path) -> None:
             until(device.pid)
             pid = device.pid()
             os.kill(pid, signal.SIGKILL)
-            until(lambda gone=pid: device.pid() != gone)
+            until(functools.partial(another, device, pid))
         report = device.ended(desired)
         assert (report.state, report.category) == ("ROLLED_BACK", "crashes")
         assert device.add() == 1.0
@@ -124,7 +130,7 @@ def test_errors_in_probation(tmp_path: Path) -> None:
     with Updated(tmp_path, rules).running() as device:
         for _ in range(5):
             device.add()
-        made = release(2, make=updating.serving.takes_long, name="add", operators={}, element_types=[])
+        made = release(2, make=serving.takes_long, name="add", operators={}, element_types=[])
         desired = device.offer(made)
         device.until_phase("probation")
         for _ in range(5):
@@ -148,7 +154,7 @@ def test_a_committed_payload_that_crashes_again_and_again_is_given_back(device: 
                 if slot.current is not None and slot.backoff.failures < 5:
                     slot.retry_at = 0.0
                     slot.current.kill("is killed by a test")
-            until(lambda gone=pid: device.pid() != gone)
+            until(functools.partial(another, device, pid))
             slot.retry_at = 0.0 if slot.retry_at is not None else None
         assert device.told.reports[-1].category == "crashes"
         assert device.add() == number
