@@ -97,8 +97,9 @@ class Operator:
         self._here = threading.Event()
         # Tests run over paho-mqtt 1.6 as well, which has no versions of callbacks.
         versions: Any = getattr(paho, "CallbackAPIVersion", None)
-        first = () if versions is None else (versions.VERSION2,)
-        self._client = paho.Client(*first, client_id=f"operator-{id(self)}")
+        make: Any = paho.Client
+        client_id = f"operator-{id(self)}"
+        self._client = make(client_id) if versions is None else make(versions.VERSION2, client_id)
         self._client.on_message = lambda _c, _u, m: self.seen.append((m.topic, bytes(m.payload), bool(m.retain)))
         self._client.on_subscribe = lambda *_: self._here.set()
         self._client.on_connect = lambda client, *_: client.subscribe([(one, 1) for one in self.filters])

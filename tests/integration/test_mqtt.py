@@ -95,6 +95,17 @@ def test_blocks_come_that_were_asked_for(broker: Broker, version5: bool) -> None
         assert got.blocks == [(SHA, 2, b"\2" * 100), (SHA, 0, b"\0" * 100)]
 
 
+@VERSIONS
+def test_what_was_said_while_the_device_was_away(broker: Broker, version5: bool) -> None:
+    got = Recorder()
+    with device(broker.port, got, version5=version5) as mqtt:
+        until(lambda: mqtt._post.idle.is_set())
+    with Operator(broker.port) as operator:
+        operator.say(f"{PREFIX}/models/m/desired", wish())
+        with device(broker.port, got, version5=version5):
+            until(lambda: got.wishes == [("m", DESIRED)])
+
+
 def test_the_broker_says_who_was_killed(broker: Broker) -> None:
     program = (
         "import sys, time\n"
@@ -103,7 +114,7 @@ def test_the_broker_says_who_was_killed(broker: Broker) -> None:
         "with device(int(sys.argv[1]), Recorder()):\n"
         "    time.sleep(600)\n"
     )
-    environment = {**os.environ, "PYTHONPATH": f"{ROOT}:{ROOT / 'device'}"}
+    environment = {**os.environ, "PYTHONPATH": f"{os.environ.get('PYTHONPATH', '')}:{ROOT}:{ROOT / 'device'}"}
     with Operator(broker.port, (f"{PREFIX}/availability",)) as operator:
         process = subprocess.Popen([sys.executable, "-c", program, str(broker.port)], env=environment)
         try:
@@ -136,19 +147,19 @@ def test_a_broker_that_forgot_everything_is_told_again(broker: Broker, version5:
 
 
 def test_telemetry_of_a_time_without_connection_comes_later_and_in_order(broker: Broker, tmp_path: Path) -> None:
-    spool = tmp_path / "telemetry"
+    spool, spooled = tmp_path / "telemetry", [0]
     broker.kill()
     with device(broker.port, Recorder(), spool) as mqtt:
         for number in range(6):
             mqtt.write({"n": float(number)}, 1e9 + number)
             if number == 3:
                 mqtt.alert("m", "drift", "text")
-            before = mqtt._post.spooled
-            until(lambda before=before: mqtt._post.spooled > before)
+            spooled.append(mqtt._post.spooled)
+            until(lambda: mqtt._post.spooled > spooled[-1])
     # As after a restart.
     with device(broker.port, Recorder(), spool) as mqtt:
         mqtt.write({"n": 6.0}, 1e9)
-        until(lambda: mqtt._post.spooled > before)
+        until(lambda: mqtt._post.spooled > spooled[-1] + 1)
         broker.start()
         with Operator(broker.port) as operator:
             until(lambda: len(operator.of(f"{PREFIX}/telemetry")) == 7)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ssl
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -46,57 +45,20 @@ def lacking() -> str:
     return ""
 
 
-class _Socket(ssl.SSLSocket):
-    def do_handshake(self, block: bool = False) -> None:
-        try:
-            super().do_handshake(block)
-        except Exception:
-            # paho leaves it open.
-            self.close()
-            raise
-
-
-def tls_context(access: Access) -> ssl.SSLContext:
-    """Raises BrokerError where a file cannot be used."""
-    where: Path | str = access.ca or "the system's certificates"
-    _demand_files(access.ca, access.cert, access.key)
-    try:
-        context = ssl.create_default_context(cafile=str(access.ca) if access.ca else None)
-        context.sslsocket_class = _Socket
-        context.minimum_version = ssl.TLSVersion.TLSv1_2
-        if access.cert is not None:
-            where = access.cert if access.key is None else f"{access.cert} with {access.key}"
-            # Without a password of ours, OpenSSL would ask at the terminal.
-            context.load_cert_chain(str(access.cert), str(access.key) if access.key else None, password="")
-    except OSError as error:
-        raise BrokerError(f"{where}: {words(error)}") from error
-    return context
-
-
 def password(access: Access) -> str | None:
     """The first line of its file. Raises BrokerError."""
     if access.password_file is None:
         return None
     try:
-        _demand_files(access.password_file)
+        demand_files(access.password_file)
         return access.password_file.read_text(encoding="utf-8").partition("\n")[0].rstrip("\r")
     except (OSError, UnicodeDecodeError) as error:
-        raise BrokerError(f"{access.password_file}: {words(error)}") from error
+        raise BrokerError(f"{access.password_file}: {getattr(error, 'strerror', None) or error}") from error
 
 
-def _demand_files(*paths: Path | None) -> None:
+def demand_files(*paths: Path | None) -> None:
+    """Raises BrokerError where one of them is there and no file."""
     for path in paths:
         # Opening a pipe would wait for somebody to write into it.
         if path is not None and path.exists() and not path.is_file():
             raise BrokerError(f"{path} is no file")
-
-
-def words(error: BaseException) -> str:
-    """An error in a few words."""
-    if isinstance(error, ssl.SSLCertVerificationError):
-        return f"the broker's certificate is not accepted: {error.verify_message}"
-    if isinstance(error, ssl.SSLError):
-        return f"TLS: {error.reason or error}"
-    if isinstance(error, OSError):
-        return str(error.strerror or error)
-    return f"{type(error).__name__}: {error}"

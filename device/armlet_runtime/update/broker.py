@@ -9,7 +9,8 @@ import threading
 import time
 from typing import Any, Callable, Protocol, Sequence
 
-from armlet_runtime.update.access import LACKING, Access, BrokerError, password, tls_context, words
+from armlet_runtime.update.access import LACKING, Access, BrokerError, password
+from armlet_runtime.update.tls import tls_context, words
 
 CONNECT_SECONDS = 15.0
 """For TCP, and then for the broker's answer."""

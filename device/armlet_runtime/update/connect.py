@@ -12,7 +12,7 @@ from armlet_runtime.serve.exposition import Family
 from armlet_runtime.serve.interface import ModelInfo
 from armlet_runtime.serve.sinks import snapshot
 from armlet_runtime.store.disk import Disk
-from armlet_runtime.update import access
+from armlet_runtime.update import access, tls
 from armlet_runtime.update.alerts import Watch
 from armlet_runtime.update.mqtt import Mqtt
 from armlet_runtime.update.spool import Spool
@@ -54,7 +54,7 @@ def problems(config: DeviceConfig, name: str) -> list[str]:
     where = f"{name}:{config.lines.get('mqtt', 0)}: [mqtt]"
     found = [access.lacking()]
     wanted = settings.access()
-    for use in (access.password, access.tls_context) if wanted.tls else (access.password,):
+    for use in (access.password, tls.tls_context) if wanted.tls else (access.password,):
         try:
             use(wanted)
         except access.BrokerError as error:

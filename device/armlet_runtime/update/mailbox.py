@@ -99,7 +99,7 @@ class Outbox:
         self._lock = threading.Lock()
         self._states: OrderedDict[str, bytes] = OrderedDict()
         self._unsent: dict[str, None] = {}
-        self._questions: deque[tuple[str, bytes]] = deque(maxlen=MOST_BLOCKS)
+        self._questions: deque[tuple[str, bytes, object]] = deque(maxlen=MOST_BLOCKS)
         self._alerts: deque[bytes] = deque(maxlen=MOST_ALERTS)
 
     def state(self, topic: str, message: bytes) -> None:
@@ -112,10 +112,10 @@ class Outbox:
                 oldest, _ = self._states.popitem(last=False)
                 self._unsent.pop(oldest, None)
 
-    def question(self, topic: str, message: bytes) -> None:
-        """Forgotten where the connection is lost, as is the oldest of too many: it will be asked again."""
+    def question(self, topic: str, message: bytes, link: object) -> None:
+        """For that connection only: on another one it will be asked again, as will the oldest of too many."""
         with self._lock:
-            self._questions.append((topic, message))
+            self._questions.append((topic, message, link))
 
     def alert(self, message: bytes) -> None:
         """The oldest of too many is lost."""
@@ -123,10 +123,9 @@ class Outbox:
             self._alerts.append(message)
 
     def again(self) -> None:
-        """All states are told anew: a broker may have forgotten them. Questions of another connection are none."""
+        """All states are told anew: a broker may have forgotten them."""
         with self._lock:
             self._unsent = dict.fromkeys(self._states)
-            self._questions.clear()
 
     def back(self, alerts: Iterable[bytes]) -> None:
         """Alerts that did not arrive, in order."""
@@ -148,10 +147,14 @@ class Outbox:
             del self._unsent[topic]
             return topic, self._states[topic]
 
-    def next_question(self) -> tuple[str, bytes] | None:
-        """(topic, message)."""
+    def next_question(self, link: object) -> tuple[str, bytes] | None:
+        """(topic, message) of a connection; those of others are forgotten."""
         with self._lock:
-            return self._questions.popleft() if self._questions else None
+            while self._questions:
+                topic, message, of = self._questions.popleft()
+                if of is link:
+                    return topic, message
+            return None
 
     def next_alert(self) -> bytes | None:
         """The oldest."""

@@ -143,10 +143,11 @@ class Mqtt:
 
     def want(self, desired: Desired, numbers: Sequence[int]) -> bool:
         """See :class:`~.interface.BlockSource`."""
-        if not self.connected:
+        link = self._link
+        if link is None or not link.ready.is_set():
             return False
         self._inbox.ask(desired.archive_sha256, desired.block_size, numbers)
-        self._outbox.question(self._topics.of("wanted", desired.model), messages.wanted(desired, numbers))
+        self._outbox.question(self._topics.of("wanted", desired.model), messages.wanted(desired, numbers), link)
         self._something.set()
         return True
 

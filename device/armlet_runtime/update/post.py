@@ -130,7 +130,7 @@ class Post:
 
     def _send_one(self, link: Link) -> bool:
         """Whether something went out."""
-        question = self._outbox.next_question()
+        question = self._outbox.next_question(link)
         if question is not None:
             return self._publish(link, *question, _Sent(self._clock()))
         state = self._outbox.next_state()
