@@ -10,7 +10,7 @@ import sys
 import threading
 import time
 from pathlib import Path
-from typing import Protocol
+from typing import Iterable, Protocol
 
 import armlet_runtime
 from armlet_runtime.serve.call import Call
@@ -61,7 +61,16 @@ class WorkerProcess:
         ours, theirs = socket.socketpair()
         try:
             self._process = subprocess.Popen(
-                [python, "-X", "faulthandler", "-m", MODULE, str(theirs.fileno()), str(os.getpid())],
+                [
+                    python,
+                    "-X",
+                    "faulthandler",
+                    "-m",
+                    MODULE,
+                    str(theirs.fileno()),
+                    str(os.getpid()),
+                    _listed(job.cores),
+                ],
                 pass_fds=[theirs.fileno()],
                 stdin=subprocess.DEVNULL,
                 stdout=2,
@@ -229,6 +238,10 @@ class WorkerProcess:
             self._channel.send(header)
         except Hangup:
             return
+
+
+def _listed(cores: Iterable[int]) -> str:
+    return ",".join(map(str, cores))
 
 
 def _environment() -> dict[str, str]:

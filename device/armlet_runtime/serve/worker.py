@@ -1,4 +1,4 @@
-"""One model in a process of its own: ``python -m armlet_runtime.serve.worker <descriptor> <supervisor's pid>``.
+"""One model in a process of its own: ``python -m armlet_runtime.serve.worker <descriptor> <supervisor's pid> <cores>``.
 
 The main thread computes, one request after the other; one thread reads what the supervisor says, and one shows it
 that the process lives. It ends when the supervisor hangs up, whatever it is doing.
@@ -6,6 +6,7 @@ that the process lives. It ends when the supervisor hangs up, whatever it is doi
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import socket
@@ -16,6 +17,10 @@ from queue import SimpleQueue
 from typing import Any, Mapping, Sequence
 
 _STARTED = time.monotonic()
+if __name__ == "__main__":
+    # Reading all these modules is work too, and other models' cores are not for that.
+    with contextlib.suppress(OSError, ValueError):
+        os.sched_setaffinity(0, set(map(int, sys.argv[3].split(","))))
 # A worker gets and gives raw elements; NumPy would cost it some 20 MB.
 sys.modules.setdefault("numpy", None)  # type: ignore[arg-type]
 
@@ -134,7 +139,7 @@ class Worker:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Returns the exit code: 0 ended as told, 1 the model cannot be served."""
-    descriptor, parent = map(int, sys.argv[1:] if arguments is None else arguments)
+    descriptor, parent = map(int, (sys.argv[1:] if arguments is None else arguments)[:2])
     # The supervisor ends its workers, after what they have in hand; a signal to the whole group would come before.
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)

@@ -34,7 +34,7 @@ def events(**counts: float) -> list[Family]:
 
 
 def model(reason: str = "") -> ModelInfo:
-    return ModelInfo("m", "1", 1, "", "failed" if reason else "ready", reason)
+    return ModelInfo("m", "1", 1, "", "", "failed" if reason else "ready", reason)
 
 
 def test_a_band_that_is_crossed() -> None:
