@@ -74,7 +74,8 @@ def forget(disk: Disk, folder: Path, name: str) -> int:
     The map goes first and surely: a map that came back would speak for a file that is another one by then.
     """
     freed = remove_tree(disk, folder / (name + MAP))
-    if freed:
+    # Also where the map is gone already: an earlier run may have ended before its removal was sure.
+    if os.path.lexists(folder / (name + PART)):
         disk.sync_folder(folder)
     return freed + remove_tree(disk, folder / (name + PART))
 
