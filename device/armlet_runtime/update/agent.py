@@ -189,7 +189,8 @@ class Agent:
                 task = self._tasks.setdefault(model, _Task())
                 task.resume = Desired(model, ref.version, ref.generation, ref.id, 0, "")
                 task.due = self._clock() if task.due is None else task.due
-        self._collect()
+        # What has come of an archive is for a wish that is yet to come again.
+        self._care.collect(None)
 
     def step(self) -> float:
         """What is due, if anything; seconds until there may be more."""
