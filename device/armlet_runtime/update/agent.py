@@ -102,6 +102,8 @@ class Agent:
             same = task.wish == desired
             if not same:
                 now = self._clock()
+                if desired is not None and task.resume is not None and task.resume.payload != desired.payload:
+                    task.resume = None
                 resumes = desired is None and task.resume is not None
                 task.wish, task.turn, task.damaged = desired, task.turn + 1, 0
                 task.due = now if desired is not None or resumes else None
