@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import random
 import shutil
 import socket
 import subprocess
@@ -21,8 +22,6 @@ from armlet_runtime.update.interface import Category, Desired
 from armlet_runtime.update.mqtt import Mqtt
 from armlet_runtime.update.spool import Spool
 from armlet_runtime.update.topics import Topics
-
-from tests.served import free_port
 
 OPEN = "allow_anonymous true\n"
 DEVICE = "dev-1"
@@ -45,11 +44,19 @@ def program() -> str:
     return found
 
 
+def lasting_port() -> int:
+    """One that nobody has, below those that the system gives away: it is still free when the broker comes back."""
+    while True:
+        port = random.randrange(20_000, 32_000)
+        with contextlib.suppress(OSError), socket.create_server(("127.0.0.1", port)):
+            return port
+
+
 class Broker:
     """``text`` is what its file says beside the listener's port."""
 
     def __init__(self, folder: Path, text: str = OPEN, listener: str = "", address: str = "127.0.0.1") -> None:
-        self.port = free_port()
+        self.port = lasting_port()
         self._address = address
         self._conf = folder / "mosquitto.conf"
         # Over root's own files it would become another user, who cannot read them.

@@ -22,17 +22,23 @@ class Routes:
 
     prefix: str = topics.PREFIX
     templates: Mapping[topics.Kind, str] = field(default_factory=dict)
+    only: str = ""
+    """The device of topics that do not name one."""
 
     def of(self, kind: topics.Kind, device: str, model: str, archive: str = "", block: int = 0) -> str:
         """The topic of one device."""
         return topics.Topics(device, self.prefix, self.templates).of(kind, model, archive, block)
 
     def filters(self, kind: topics.Kind, devices: Sequence[str], model: str = "") -> list[str]:
-        """What to subscribe to for these devices; for all, where none is named.
+        """The topics of these devices; of all, where none is named.
 
         Raises:
-            ArmletError: (INPUT) the device is only a part of a level, which no subscription can leave open.
+            ArmletError: (INPUT) the device is only a part of a level, which no subscription can leave open; or no part
+                of the topic, and more than one is meant.
         """
+        if "{device}" not in self._text(kind) and len(devices) != 1:
+            hint = "name the one that it is: --device; or write {device} into --prefix or --topic"
+            raise ArmletError(f"{self._text(kind)} is one device's topic", hint=hint, kind=Kind.INPUT)
         if not devices and not re.search(r"(^|/)\{device\}(/|$)", self._text(kind)):
             hint = "name them: --device, once for each, or --devices-file"
             raise ArmletError(f"not all devices can be listened to with {self._text(kind)}", hint=hint, kind=Kind.INPUT)
@@ -45,14 +51,14 @@ class Routes:
             f"(?P<{part}>{_VALUES[part]})" if number % 2 else re.escape(part) for number, part in enumerate(parts)
         )
         found = re.fullmatch(pattern, topic)
-        return found.groupdict() if found else None
+        return {"device": self.only, **found.groupdict()} if found else None
 
     def _text(self, kind: topics.Kind) -> str:
         return {**topics.TEMPLATES, **self.templates}[kind].replace("{prefix}", self.prefix)
 
 
-def routes(prefix: str, given: Sequence[str]) -> Routes:
-    """``given``: KIND=TEMPLATE, as ``topic_KIND = TEMPLATE`` in a device's file.
+def routes(prefix: str, given: Sequence[str], devices: Sequence[str] = ()) -> Routes:
+    """``given``: KIND=TEMPLATE, as ``topic_KIND = TEMPLATE`` in a device's file; ``devices``: whom it is about.
 
     Raises:
         ArmletError: (INPUT) one of them is none.
@@ -71,10 +77,7 @@ def routes(prefix: str, given: Sequence[str]) -> Routes:
             templates[kind] = topics.template(kind, text.strip())
         except ValueError as error:
             raise _input(f'--topic "{one}" is none', f"write {error}") from error
-    made = Routes(prefix=beginning, templates=templates)
-    if beginning.startswith("{") and "device" not in beginning:
-        raise _input(f'--prefix "{prefix}" is none', f"for example {topics.PREFIX}")
-    return made
+    return Routes(prefix=beginning, templates=templates, only=devices[0] if len(devices) == 1 else "")
 
 
 def devices(named: Sequence[str], file: Path | None) -> tuple[str, ...]:

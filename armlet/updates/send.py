@@ -127,7 +127,7 @@ def question(routes: Routes, message: Message) -> Question | None:
         return None
     if not isinstance(blocks, list) or not all(_is_integer(number, 0, 1 << 40) for number in blocks):
         return None
-    return Question(found.get("device", ""), model, archive, size, tuple(blocks[:_MOST_BLOCKS]))
+    return Question(found["device"], model, archive, size, tuple(blocks[:_MOST_BLOCKS]))
 
 
 def _is_integer(value: Any, least: int, most: int) -> TypeGuard[int]:

@@ -121,7 +121,7 @@ def read(routes: Routes, message: Message) -> Told | None:
         return None
     active, desired = _object(fields, "active"), _object(fields, "desired")
     return Told(
-        device=found.get("device", ""),
+        device=found["device"],
         model=found.get("model") or _text(fields, "model"),
         state=fields["state"],
         active=_text(active, "payload"),

@@ -88,7 +88,7 @@ class Flags:
         """Raises ArmletError (INPUT)."""
         from armlet.updates.routes import routes
 
-        return routes(self.prefix, self.topic or ())
+        return routes(self.prefix, self.topic or (), self.devices())
 
     def devices(self) -> tuple[str, ...]:
         """Raises ArmletError (INPUT)."""

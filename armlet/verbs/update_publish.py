@@ -73,7 +73,7 @@ def publish(
     if sku or runtime:
         fleet.demand(fleet.judge(cli.here(), Path(payload), skus=sku or (), against=runtime or ()))
     message = wishing.message(wanted)
-    topics = {name: routes.of("desired", name, wanted.model) for name in devices}
+    topics = dict(zip(devices, routes.filters("desired", devices, wanted.model), strict=True))
     if where is not None:
         with brokers.connected(where) as connection:
             for at in topics.values():

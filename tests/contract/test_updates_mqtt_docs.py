@@ -62,3 +62,14 @@ def test_every_metric_is_told() -> None:
     names = set(re.findall(r'"(armlet_mqtt_\w+)"', source))
     assert len(names) == 5
     assert names <= set(re.findall(r"armlet_mqtt_\w+", TEXT))
+
+
+def test_every_kind_of_alert_is_told() -> None:
+    sources = "".join(
+        file.read_text(encoding="utf-8") for file in (ROOT / "device" / "armlet_runtime" / "update").glob("*.py")
+    )
+    kinds = set(re.findall(r'(?:\.alert|Alert)\([^"()]*(?:"", )?"(\w+)"', sources))
+    assert {"crash_loop", "disk_low", "provider_share", "flapping"} <= kinds
+    assert {*kinds, "drift", "failed", "rolled_back"} <= rows().keys() | set(
+        re.findall(r"^\| `(\w+)` \|", TEXT, re.MULTILINE)
+    )

@@ -21,7 +21,9 @@ class Request(BaseHTTPRequestHandler):
     server: LyingServer
 
     def do_GET(self) -> None:
-        self.server.requests.append((self.path, {key.lower(): value for key, value in self.headers.items()}))
+        # The library mends the path.
+        asked = self.requestline.split()[1]
+        self.server.requests.append((asked, {key.lower(): value for key, value in self.headers.items()}))
         self.close_connection = True
         # Whoever was lied to hangs up.
         with suppress(OSError):
@@ -68,7 +70,7 @@ class LyingServer(ThreadingHTTPServer):
         super().__init__((address, 0), Request)
         self.behaviour: Behaviour = lambda request: request.say(404)
         self.requests: list[tuple[str, dict[str, str]]] = []
-        """(path, headers), keys in lower case."""
+        """(what was asked for, headers), keys in lower case."""
         self.ended = threading.Event()
         """Behaviours that wait do so with this."""
         context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH, cafile=clients)

@@ -59,6 +59,15 @@ def test_a_device_that_is_a_part_of_a_level_has_to_be_named() -> None:
     assert caught.value.kind == Kind.INPUT
 
 
+def test_a_topic_that_is_one_devices() -> None:
+    made = routes.routes("plant/7", [], ["dev-1"])
+    assert made.filters("state", ["dev-1"]) == ["plant/7/models/+/state"]
+    assert made.read("state", "plant/7/models/m/state") == {"device": "dev-1", "model": "m"}
+    for several in ([], ["dev-1", "dev-2"]):
+        with pytest.raises(ArmletError, match="one device's topic"):
+            routes.routes("plant/7", [], several).filters("state", several)
+
+
 def test_devices_of_a_file(tmp_path: Path) -> None:
     file = tmp_path / "fleet"
     file.write_text("a\n\n# none\n b # the second\na\n")

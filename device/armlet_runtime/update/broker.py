@@ -206,4 +206,4 @@ def _connack(reason: Any) -> str:
 def _error_string(code: Any) -> str:
     from paho.mqtt import client as paho
 
-    return str(paho.error_string(code))
+    return str(paho.error_string(code)).rstrip(".")

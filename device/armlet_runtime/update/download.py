@@ -12,7 +12,7 @@ import re
 import ssl
 from contextlib import contextmanager
 from typing import Callable, Iterator, NamedTuple
-from urllib.parse import SplitResult, urljoin, urlunsplit
+from urllib.parse import SplitResult, urljoin
 
 from armlet_runtime.update.desired import checked_url
 from armlet_runtime.update.interface import Desired, FetchError, Incoming
@@ -184,7 +184,8 @@ def _response(parts: SplitResult, headers: dict[str, str], line: Line, patience:
     # A compressed archive would be another one.
     fixed = {"Accept-Encoding": "identity", "User-Agent": "armlet", "Connection": "close"}
     patience.renewed()
-    connection.request("GET", urlunsplit(("", "", parts.path or "/", parts.query, "")), headers={**fixed, **headers})
+    target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+    connection.request("GET", target, headers={**fixed, **headers})
     return connection.getresponse()
 
 

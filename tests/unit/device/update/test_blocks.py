@@ -73,7 +73,7 @@ def test_each_block_is_asked_for_once_and_few_at_a_time() -> None:
 
 
 def test_no_more_than_four_are_in_flight() -> None:
-    """Delivered by another thread, one after the other."""
+    """Delivered by another thread, one after the other, each second one before its turn."""
     waiting: list[int] = []
     most = 0
     changed = threading.Condition()
@@ -87,10 +87,12 @@ def test_no_more_than_four_are_in_flight() -> None:
             changed.notify()
 
     def deliver() -> None:
+        turn = 0
         while not ended.is_set():
             with changed:
                 changed.wait(0.01)
-                number = waiting.pop(random.randrange(len(waiting))) if waiting else None
+                turn = 1 - turn
+                number = waiting.pop(min(turn, len(waiting) - 1)) if waiting else None
             if number is not None:
                 right(source.fetcher, number)
 

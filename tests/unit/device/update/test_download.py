@@ -201,6 +201,13 @@ def test_it_goes_on_where_it_was_cut(server: LyingServer, fetcher: UrlFetcher) -
     assert {headers["host"] for _, headers in server.requests} == {server.url.split("/")[2]}
 
 
+@pytest.mark.parametrize("target", ["/", "//a//b", "/a/../b", "/a%2Fb?c=d&e=%26?f", "/?a=//b:c@d"])
+def test_an_address_is_asked_for_as_it_is(server: LyingServer, fetcher: UrlFetcher, target: str) -> None:
+    server.behaviour = lambda request: request.serve(DATA)
+    fetch(fetcher, server.url.replace("/m.payload", target), new())
+    assert [request for request, _ in server.requests] == [target]
+
+
 def test_holes_are_asked_for_one_by_one(server: LyingServer, fetcher: UrlFetcher) -> None:
     server.behaviour = lambda request: request.serve(DATA)
     into = new(1, 2, 5)
