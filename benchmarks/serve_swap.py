@@ -1,6 +1,6 @@
 """What it costs one model's callers that another model is updated again and again.
 
-    PYTHONPATH=device .venv/bin/python -m benchmarks.serve_swap [--seconds 20]
+    PYTHONPATH=.:device .venv/bin/python -m benchmarks.serve_swap [--seconds 20]
 
 Two models, each with a worker and, where there are two, a core of its own. One client asks the first, at a steady pace,
 first alone; then while the second is given one payload after the other: archive verified, unpacked, tried in a new

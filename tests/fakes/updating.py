@@ -87,6 +87,9 @@ class FakeFetcher:
         self.errors: list[FetchError] = []
         self.gate: threading.Event | None = None
         """Where there is one, a fetch waits for it, or until it is cancelled."""
+        self.most: int | None = None
+        """Blocks that come before the network breaks."""
+        self.blocks = 0
         self.fetched: list[str] = []
         self.waiting = threading.Event()
 
@@ -101,6 +104,10 @@ class FakeFetcher:
             if cancelled():
                 raise FetchError("download", "it was called off")
         for number in into.missing():
+            if self.most is not None and self.blocks >= self.most:
+                into.sync()
+                raise FetchError("download", "no network")
+            self.blocks += 1
             at = number * into.block_size
             into.put(number, self.archives[desired.archive_sha256][at : at + into.block_size])
             progress(number / into.blocks)
@@ -156,7 +163,9 @@ class Updated:
         hooks = {"gives_up": self.updates.crashing, **keeper}
         self.engine = Supervisor(config, self.updates.catalogue, self.metrics, hooks)
         self.engine.start()
-        self.agent: Agent = self.updates.begin(self.engine, self.metrics, self.told, {"url": self.network})
+        self.agent: Agent = self.updates.begin(
+            self.engine, self.metrics, self.told, {"url": self.network, "blocks": self.network}
+        )
         try:
             until(self.engine.settled)
             yield self

@@ -247,17 +247,20 @@ class Store:
         if self.starts:
             self._count(0)
 
-    def collect(self, keep: Collection[str]) -> int:
+    def collect(self, keep: Collection[str], *, arrivals: bool = True) -> int:
         """Removes what nobody needs, and answers how many bytes were freed. Also what an earlier run left half done:
         call it at the start too.
 
         It keeps the payloads that the state names, and of ``keep`` (payload ids, archives' sha256: the wishes in
-        hand) payloads and incoming archives.
+        hand) payloads and incoming archives; without ``arrivals``, which is for as long as nobody knows what is
+        wished, all of those.
         """
         with self._changing():
             self._copies.settle()
             self._place.sweep()
-            return self._admission.sweep(self._copies.state.ids.union(keep)) + self._arrivals.sweep(keep)
+            return self._admission.sweep(self._copies.state.ids.union(keep)) + (
+                self._arrivals.sweep(keep) if arrivals else 0
+            )
 
     def _forget(self, archive: str) -> None:
         # What cannot be removed now is garbage later.

@@ -102,6 +102,8 @@ class Agent:
             same = task.wish == desired
             if not same:
                 now = self._clock()
+                if desired is not None and task.resume is not None and task.resume.payload != desired.payload:
+                    task.resume = None
                 resumes = desired is None and task.resume is not None
                 task.wish, task.turn, task.damaged = desired, task.turn + 1, 0
                 task.due = now if desired is not None or resumes else None
@@ -189,7 +191,8 @@ class Agent:
                 task = self._tasks.setdefault(model, _Task())
                 task.resume = Desired(model, ref.version, ref.generation, ref.id, 0, "")
                 task.due = self._clock() if task.due is None else task.due
-        self._collect()
+        # What has come of an archive is for a wish that is yet to come again.
+        self._care.collect(None)
 
     def step(self) -> float:
         """What is due, if anything; seconds until there may be more."""

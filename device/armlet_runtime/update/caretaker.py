@@ -22,15 +22,17 @@ class Caretaker:
         self._models = models
         self._hopeless: set[tuple[str, str]] = set()
         self._steady_at = now + course.rules.steady_seconds
+        self._behind = self._catalogue.factory_first
+        """Whether some model may serve another payload than the best, since the loop breaker held at the start."""
 
     def look(self, now: float, watch: Watch) -> bool:
         """Notes that the service runs steadily, once it does. Whether payloads of the store may serve again by that."""
         if now < self._steady_at:
             return False
         self._steady_at = now + self._course.rules.steady_seconds
-        if self._catalogue.factory_first:
+        if self._behind:
             # The starts are not forgotten yet: should the service end again by this, the next start is careful.
-            self._catalogue.factory_first = False
+            self._behind = self._catalogue.factory_first = False
             log.warning("payloads of the store may serve again: the service ran steadily")
             for model in self._models():
                 self._course.serve_best(model, watch)
@@ -46,7 +48,7 @@ class Caretaker:
         model, state = payload.model, self._store.state(payload.model)
         serving = self._course.engine.serving(model)
         tried = state.candidate is not None and state.candidate.ref.id == payload.payload_sha256
-        if tried or serving is None or serving.payload_sha256 != payload.payload_sha256:
+        if tried or (serving is not None and serving.payload_sha256 != payload.payload_sha256):
             # A candidate is judged by its probation.
             return
         reason = f"{how}, again and again"
@@ -70,13 +72,13 @@ class Caretaker:
         known = {ref.id for ref in (state.committed, candidate) if ref is not None}
         return desired.payload not in known and not state.refusal(desired)[0]
 
-    def collect(self, hoped: Collection[Desired]) -> None:
-        """Removes what nobody needs; ``hoped``: wishes that may yet be fulfilled."""
-        keep = {key for wish in hoped for key in (wish.payload, wish.archive_sha256)}
+    def collect(self, hoped: Collection[Desired] | None) -> None:
+        """Removes what nobody needs; ``hoped``: wishes that may yet be fulfilled; None: nobody knows yet."""
+        keep = {key for wish in hoped or () for key in (wish.payload, wish.archive_sha256)}
         # In this run a payload may serve that the state does not name any more, or not yet.
         serving = [self._course.engine.serving(model) for model in self._models()]
         keep |= {one.payload_sha256 for one in serving if one is not None}
         try:
-            self._store.collect(keep)
+            self._store.collect(keep, arrivals=hoped is not None)
         except (OSError, StoreError) as error:
             log.warning("what is not needed any more could not be removed: %s", error)

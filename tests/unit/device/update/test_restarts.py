@@ -230,3 +230,30 @@ def test_old_payloads_go(tmp_path: Path) -> None:
         assert list((tmp_path / "store" / "incoming").iterdir()) == []
         with pytest.raises((PayloadError, OSError)):
             device.updates.store.held(made[0].desired.payload)
+
+
+def test_what_has_come_of_a_download_outlives_a_restart(tmp_path: Path) -> None:
+    made = release(2)
+    device = Updated(tmp_path)
+    device.network.most = 5
+    with device.running(clean=False):
+        assert device.update(made, block_size=256).category == "download"
+    device.network.most = None
+    device.told.reports.clear()
+    with device.running():
+        assert device.update(made, block_size=256).state == "UPDATED"
+    assert device.network.blocks == -(-len(made.archive) // 256)
+
+
+def test_other_models_come_back_too_after_the_loop_breaker(tmp_path: Path) -> None:
+    device = Updated(tmp_path, QUICK + "steady_seconds = 3\n")
+    with device.running(clean=False):
+        device.update(release(2))
+        device.update(release(2, 5.0, name="other"))
+        for _ in range(MOST_STARTS):
+            device.updates.store.started()
+    device.told.reports.clear()
+    with device.running():
+        device.update(release(3, 6.0, name="other"))
+        until(lambda: device.add() == 2.0)
+        assert (device.add(), device.add(model="other")) == (2.0, 6.0)
