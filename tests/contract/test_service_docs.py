@@ -13,7 +13,7 @@ from armlet_runtime.update import interface, settings
 
 from tests.conftest import ROOT
 
-SERVICE, UPDATES = ((ROOT / "docs" / name).read_text(encoding="utf-8") for name in ("service.md", "updates-agent.md"))
+SERVICE, UPDATES = ((ROOT / "docs" / name).read_text(encoding="utf-8") for name in ("service.md", "updates.md"))
 
 
 def rows(text: str, after: str) -> dict[str, str]:
@@ -61,5 +61,5 @@ def test_every_state_and_category_of_an_update_is_told() -> None:
         table = UPDATES.partition(after)[2].partition("\n| --- ")[2].partition("\n\n")[0]
         return {name for line in table.splitlines() for name in re.findall(r"^\| `(\w+)`", line)}
 
-    assert told("# How a model is updated") == set(get_args(interface.State))
+    assert told("## States") == set(get_args(interface.State))
     assert told("## Why it came to nothing") | {""} == set(get_args(interface.Category))
