@@ -90,21 +90,31 @@ def doctor(_context: Any, fix: bool = False, yes: bool = False) -> None:
         "verbose": _VERBOSE,
         "json": _JSON,
         "jobs": "compilers at once (default: from cores and memory)",
+        "twice": "build from nothing in two places, and compare every byte",
     },
 )
 @edge
 def build(
-    _context: Any, sku: str, shell_on_fail: bool = False, verbose: bool = False, json: bool = False, jobs: str = ""
+    _context: Any,
+    sku: str,
+    shell_on_fail: bool = False,
+    verbose: bool = False,
+    json: bool = False,
+    jobs: str = "",
+    twice: bool = False,
 ) -> None:
     """Builds a SKU's runtime into dist/<sku>, and checks it."""
     from armlet import gates, pipeline
     from armlet.sinks.tables import summary
+    from armlet.verbs import build_twice
 
     options = pipeline.Options(jobs=cli.number("--jobs", jobs), shell_on_fail=shell_on_fail)
+    if twice:
+        return build_twice.run(sku, options, verbose=verbose, json=json)
     with cli.run(f"build-{sku}", verbose=verbose) as (paths, emit):
         report = pipeline.build(paths, sku, emit, options)
     cli.show_json(report) if json else cli.show(summary(report))
-    gates.demand(report.gates)
+    return gates.demand(report.gates)
 
 
 @task(name="gates", positional=["sku"], help={"sku": _SKU, "json": _JSON})

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from armlet import digest, plan
 from armlet.config import Resolved, resolve
-from armlet.engine import Engine
+from armlet.engine import Engine, Surroundings
 from armlet.errors import ArmletError, Kind
 from armlet.events import PlanReady, Sink, StepDone, StepStarted
 from armlet.gates import GateResult, demand_intact, evaluate, recorded
@@ -50,6 +50,7 @@ class Options:
     jobs: int | None = None
     """Compilers at once; None: from cores and memory."""
     shell_on_fail: bool = False
+    surroundings: Surroundings = field(default_factory=Surroundings)
 
 
 def build(paths: Paths, sku: str, emit: Sink, options: Options | None = None) -> BuildReport:
@@ -58,21 +59,10 @@ def build(paths: Paths, sku: str, emit: Sink, options: Options | None = None) ->
     Raises:
         ArmletError: the recipes are wrong, the host lacks something, a step or a gate failed.
     """
-    resolved = resolve(paths, sku)
-    planned = plan.make(resolved, STEPS)
-    emit(PlanReady(sku=sku, steps=tuple((step.name, step.id) for step in planned)))
-    store = Store(paths.artifacts)
-    store.sweep()
-    # Half-done steps that nobody came back to.
-    remove_older(paths.work.glob("*"), _KEPT_SECONDS)
-    run = _Run(resolved=resolved, paths=paths, store=store, emit=emit, options=options or Options())
-    reports = run.all(planned)
+    planned, outputs, reports = make(paths, resolve(paths, sku), emit, options or Options())
     build_id = planned[-1].id
-    dist = paths.dist(sku)
-    output = run.outputs[planned[-1].name]
-    with store.lock(f"dist-{digest.of_value(str(dist))}", emit):
-        if not holds_copy(dist, output):
-            replace_tree(output, dist)
+    output = outputs[planned[-1].name]
+    dist = publish(paths, sku, output, emit)
     return BuildReport(
         sku=sku,
         build_id=build_id,
@@ -81,6 +71,39 @@ def build(paths: Paths, sku: str, emit: Sink, options: Options | None = None) ->
         artefacts=tuple(dist / path.name for path in sorted(output.iterdir()) if path.is_file()),
         gates=recorded(dist / "gates.json"),
     )
+
+
+def make(
+    paths: Paths, resolved: Resolved, emit: Sink, options: Options, *, until: str = STEPS[-1].name
+) -> tuple[tuple[plan.Planned, ...], Mapping[str, Path], tuple[StepReport, ...]]:
+    """Runs what is not in the store yet, up to a step; returns the whole plan, the outputs by step, and what was done.
+
+    Raises:
+        ArmletError: the host lacks something, a step or a gate failed.
+    """
+    planned = plan.make(resolved, STEPS)
+    emit(PlanReady(sku=resolved.sku.name, steps=tuple((step.name, step.id) for step in planned)))
+    store = Store(paths.artifacts)
+    store.sweep()
+    # Half-done steps that nobody came back to.
+    remove_older(paths.work.glob("*"), _KEPT_SECONDS)
+    run = _Run(resolved=resolved, paths=paths, store=store, emit=emit, options=options)
+    names = [step.name for step in planned]
+    reports = run.all(planned[: names.index(until) + 1])
+    return planned, run.outputs, reports
+
+
+def publish(paths: Paths, sku: str, output: Path, emit: Sink) -> Path:
+    """Puts a build's output at ``dist/<sku>/``, and returns that.
+
+    Raises:
+        ArmletError: the disk is full or not writable.
+    """
+    dist = paths.dist(sku)
+    with Store(paths.artifacts).lock(f"dist-{digest.of_value(str(dist))}", emit):
+        if not holds_copy(dist, output):
+            replace_tree(output, dist)
+    return dist
 
 
 def planned_id(paths: Paths, sku: str) -> str:
@@ -130,7 +153,7 @@ class _Run:
     outputs: dict[str, Path] = field(default_factory=dict)
 
     def all(self, planned: Sequence[plan.Planned]) -> tuple[StepReport, ...]:
-        return tuple(self._one(entry, step) for entry, step in zip(planned, STEPS, strict=True))
+        return tuple(self._one(entry, step) for entry, step in zip(planned, STEPS, strict=False))
 
     def _one(self, entry: plan.Planned, step: Step) -> StepReport:
         started = time.monotonic()
@@ -146,7 +169,7 @@ class _Run:
 
     def _made(self, entry: plan.Planned, step: Step) -> Path:
         # An engine is asked for only when something must run: an unchanged build needs none.
-        self.engine = self.engine or _connect()
+        self.engine = self.engine or _connect(self.options.surroundings)
         with self.store.lock(entry.id, self.emit):
             # Another build may have made it while this one waited.
             if (found := self.store.find(entry.id)) is not None:
@@ -165,6 +188,7 @@ class _Run:
                         scratch=scratch,
                         emit=self.emit,
                         jobs=self.options.jobs or jobs_for(len(os.sched_getaffinity(0)), available_memory()),
+                        view=self.options.surroundings.view,
                         shell_on_fail=self.options.shell_on_fail,
                     )
                 )
@@ -172,7 +196,7 @@ class _Run:
         return self.store[entry.id]
 
 
-def _connect() -> Engine:
-    engine = Engine.connect()
+def _connect(surroundings: Surroundings) -> Engine:
+    engine = Engine.connect(surroundings)
     engine.sweep()
     return engine

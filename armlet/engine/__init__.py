@@ -4,5 +4,6 @@ from __future__ import annotations
 
 from armlet.engine.container import ContainerRunner, Mount
 from armlet.engine.core import LABEL, Engine
+from armlet.engine.surroundings import BASE_ENVIRONMENT, Surroundings
 
-__all__ = ["LABEL", "ContainerRunner", "Engine", "Mount"]
+__all__ = ["BASE_ENVIRONMENT", "LABEL", "ContainerRunner", "Engine", "Mount", "Surroundings"]

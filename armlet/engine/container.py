@@ -9,22 +9,21 @@ import shutil
 import signal
 import threading
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from armlet.engine.failures import explained
+from armlet.engine.surroundings import Surroundings, hand_over
 from armlet.errors import ArmletError, Kind
 from armlet.events import Line, Sink, silent
+from armlet.mounts import View
 from armlet.process import TAIL_LINES, Command, Done
 
 if TYPE_CHECKING:
     from docker import APIClient
-
-BASE_ENVIRONMENT: Mapping[str, str] = {"HOME": "/tmp", "LANG": "C.UTF-8", "LC_ALL": "C.UTF-8", "TZ": "UTC"}
-"""What every command in a container sees, beside the image's own variables."""
 
 _HEADER = 8
 
@@ -45,10 +44,20 @@ class _Reader(Protocol):
 class ContainerRunner:
     """Runs commands in a running container, as the user the container was made for."""
 
-    def __init__(self, api: APIClient, container: str, *, user: str) -> None:
+    def __init__(
+        self,
+        api: APIClient,
+        container: str,
+        *,
+        user: str,
+        surroundings: Surroundings | None = None,
+        shared: Sequence[Path] = (),
+    ) -> None:
         self._api = api
         self.id = container
         self._user = user
+        self._surroundings = surroundings or Surroundings()
+        self._shared = shared
 
     def run(self, command: Command, emit: Sink = silent) -> Done:
         """Runs to the end and returns how it ended; a non-zero exit is the caller's to judge.
@@ -58,13 +67,17 @@ class ContainerRunner:
         Raises:
             ArmletError: the container or the engine went away.
         """
+        around = self._surroundings
+        if around.uid is not None:
+            for folder in self._shared:
+                hand_over(folder, around.uid)
         with explained(f"running {command.argv[0]} in the container"):
             made = self._api.exec_create(
                 self.id,
-                list(command.argv),
-                environment=dict(command.env),
+                [*around.before, *map(around.view.inside, command.argv)],
+                environment={name: around.view.inside(value) for name, value in command.env.items()},
                 user=self._user,
-                workdir=None if command.cwd is None else command.cwd.as_posix(),
+                workdir=None if command.cwd is None else around.view.inside(command.cwd.as_posix()),
             )
             tail: deque[str] = deque(maxlen=TAIL_LINES)
 
@@ -98,6 +111,14 @@ class ContainerRunner:
             return bool(self._api.inspect_container(self.id)["State"]["Running"])
         except NotFound:
             return False
+
+
+def bind(mount: Mount, view: View) -> Any:
+    """The SDK's own form of a mount."""
+    from docker.types import Mount as Bind
+
+    target = view.inside(mount.target)
+    return Bind(target=target, source=str(mount.source.absolute()), type="bind", read_only=mount.read_only)
 
 
 def client_program() -> str:

@@ -16,11 +16,12 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 from requests.exceptions import RequestException
 
-from armlet.engine.container import BASE_ENVIRONMENT, ContainerRunner, Lines, Mount, client_program, interrupts_wait
+from armlet.engine.container import ContainerRunner, Lines, Mount, bind, client_program, interrupts_wait
 from armlet.engine.context import write_context
 from armlet.engine.failures import explained, is_full, malformed_host, refused, unreachable
 from armlet.engine.owner import is_stale, labels_of_this_process
 from armlet.engine.space import require_space
+from armlet.engine.surroundings import BASE_ENVIRONMENT, Surroundings
 from armlet.errors import ArmletError, Kind
 from armlet.events import Line, Sink, silent
 
@@ -37,13 +38,14 @@ _ANSWER_SECONDS = 600
 class Engine:
     """A container engine that answered. Make one with ``connect``."""
 
-    def __init__(self, api: APIClient) -> None:
+    def __init__(self, api: APIClient, surroundings: Surroundings | None = None) -> None:
         self._api = api
+        self._surroundings = surroundings or Surroundings()
         weakref.finalize(self, api.close)
         self._info: dict[str, Any] = api.info()
 
     @classmethod
-    def connect(cls) -> Engine:
+    def connect(cls, surroundings: Surroundings | None = None) -> Engine:
         """Reaches the engine that ``DOCKER_HOST`` names, else the local one.
 
         Raises:
@@ -63,13 +65,15 @@ class Engine:
             _knock(host or _LOCAL)
             api = from_env(timeout=_CONNECT_SECONDS).api
             api.timeout = _ANSWER_SECONDS
-            return cls(api)
+            return cls(api, surroundings)
         except (DockerException, OSError, ValueError) as error:
             raise unreachable(error, host) from error
 
     @property
     def user(self) -> str:
         """``uid:gid`` under which commands run, so that what they write belongs to the caller on the host."""
+        if (uid := self._surroundings.uid) is not None:
+            return f"{uid}:{uid}"
         # A rootless engine maps the caller to the container's root; any other number would be a stranger.
         return "0:0" if self._has("rootless") else f"{os.getuid()}:{os.getgid()}"
 
@@ -161,6 +165,7 @@ class Engine:
         ``name`` gets a random suffix.
         """
         full_name = f"{name}-{secrets.token_hex(4)}"
+        around = self._surroundings
         with explained(f"starting a container of {image}"):
             settings = self._api.create_host_config(
                 auto_remove=True,
@@ -169,7 +174,7 @@ class Engine:
                 cap_drop=["ALL"],
                 security_opt=["no-new-privileges"],
                 userns_mode="host" if self._has("userns") else None,
-                mounts=[_bind(mount) for mount in mounts],
+                mounts=[bind(mount, around.view) for mount in mounts],
             )
             try:
                 with interrupts_wait():
@@ -178,11 +183,10 @@ class Engine:
                         entrypoint=["sleep"],
                         command=["infinity"],
                         name=full_name,
-                        # A fixed one: build systems write the host's name into what they make.
-                        hostname="armlet",
+                        hostname=around.hostname,
                         user=self.user,
-                        environment=dict(BASE_ENVIRONMENT),
-                        working_dir=workdir,
+                        environment=dict(around.environment),
+                        working_dir=around.view.inside(workdir),
                         labels={LABEL: "1", **labels_of_this_process()},
                         host_config=settings,
                     )
@@ -191,7 +195,8 @@ class Engine:
                 self._remove(full_name)
                 raise
         try:
-            yield ContainerRunner(self._api, full_name, user=self.user)
+            shared = [mount.source for mount in mounts if not mount.read_only]
+            yield ContainerRunner(self._api, full_name, user=self.user, surroundings=around, shared=shared)
         finally:
             self._remove(full_name)
 
@@ -269,12 +274,6 @@ class Engine:
                 # The engine's own auto-remove got there first.
                 if error.status_code != 409:
                     raise
-
-
-def _bind(mount: Mount) -> Any:
-    from docker.types import Mount as Bind
-
-    return Bind(target=mount.target, source=str(mount.source.absolute()), type="bind", read_only=mount.read_only)
 
 
 def _knock(host: str) -> None:

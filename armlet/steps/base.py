@@ -10,6 +10,7 @@ from typing import Any
 from armlet.config import Resolved
 from armlet.engine import Engine
 from armlet.events import Sink
+from armlet.mounts import PLAIN, View
 from armlet.paths import Paths
 
 
@@ -30,6 +31,8 @@ class Work:
     emit: Sink
     jobs: int
     """Compilers at once."""
+    view: View = PLAIN
+    """Where the engine's containers have their folders."""
     shell_on_fail: bool = False
     """Open a shell in the container of a failed command before it is removed."""
 

@@ -17,6 +17,7 @@ from armlet.emit import cmake
 from armlet.engine import Mount
 from armlet.errors import ArmletError, Kind
 from armlet.files import copy_tree
+from armlet.mounts import View
 from armlet.process import Command
 from armlet.reproducible import EPOCH
 from armlet.spec.cpu import runs_on
@@ -115,7 +116,7 @@ def container(work: Work, build: Path, **environment: str) -> Iterator[Do]:
     work.paths.ccache.mkdir(parents=True, exist_ok=True)
     shutil.copy(work.inputs["operators"] / operators.CONFIG, build / operators.CONFIG)
     (build / "toolchain.cmake").write_text(cmake.toolchain_file(work.resolved))
-    foreign.link_libraries(work.resolved, build)
+    foreign.link_libraries(work.resolved, build, work.view)
     info = image.ensure(toolchain=work.resolved.toolchain, paths=work.paths, engine=work.engine, emit=work.emit)
     mounts = [
         Mount(source=work.inputs["sources"], target=cmake.SOURCES, read_only=True),
@@ -145,7 +146,7 @@ def compile_all(work: Work, build: Path, do: Do) -> None:
     hints = work.resolved.acceleration
     dropped = _dropped(work, build, targets)
     apart = [source for sources in targets.values() for source in sources if prune.matches(source, hints.apart)]
-    _write_lists(build, pruned=dropped, apart=apart)
+    _write_lists(build, work.view, pruned=dropped, apart=apart)
     do(*_configure(work.resolved, batches=hints.batches))
     do("ccache", "--zero-stats", f"--max-size={_CCACHE_SIZE}")
     ninja = ("ninja", "-j", str(work.jobs), *_goals(work.resolved))
@@ -181,11 +182,7 @@ def _costs(work: Work, build: Path) -> dict[str, float]:
 
 
 def configure_plainly(work: Work, build: Path, do: Do) -> dict[str, list[str]]:
-    """Reduces the kernels and configures with every source in and no batches.
-
-    Returns:
-        CMake target -> its sources (paths inside the container).
-    """
+    """Reduces the kernels and configures with every source in and no batches; returns CMake target -> its sources."""
     if cmake.is_reduced(work.resolved):
         do(
             "python3",
@@ -196,9 +193,10 @@ def configure_plainly(work: Work, build: Path, do: Do) -> dict[str, list[str]]:
             "--is_extended_minimal_build_or_higher",
             "--enable_type_reduction",
         )
-    _write_lists(build, pruned=(), apart=())
+    _write_lists(build, work.view, pruned=(), apart=())
     do(*_configure(work.resolved, batches={}))
-    return targets_of(build)
+    found = targets_of(build)
+    return {target: list(map(work.view.outside, sources)) for target, sources in found.items()}
 
 
 def _environment(work: Work) -> dict[str, str]:
@@ -223,9 +221,9 @@ def _configure(resolved: Resolved, *, batches: Mapping[str, int]) -> tuple[str, 
     )
 
 
-def _write_lists(build: Path, *, pruned: Sequence[str], apart: Sequence[str]) -> None:
+def _write_lists(build: Path, view: View, *, pruned: Sequence[str], apart: Sequence[str]) -> None:
     for name, sources in (("prune.txt", pruned), ("apart.txt", apart)):
-        (build / name).write_text("".join(f"{source}\n" for source in sources))
+        (build / name).write_text("".join(f"{view.inside(source)}\n" for source in sources))
 
 
 def _refuse_shared_newer_code(work: Work, build: Path, maps: Iterable[Path]) -> None:

@@ -34,13 +34,13 @@ def mounts_of(resolved: Resolved) -> tuple[Mount, ...]:
     )
 
 
-def link_libraries(resolved: Resolved, build: Path) -> None:
+def link_libraries(resolved: Resolved, build: Path, view: mounts.View = mounts.PLAIN) -> None:
     """Gives the libraries that travel in the package the names that a linker looks for, in ``mounts.LIBRARIES``."""
     folder = build / PurePosixPath(mounts.LIBRARIES).relative_to(mounts.BUILD)
     for name, target in _libraries(resolved).items():
         folder.mkdir(exist_ok=True)
         (folder / name).unlink(missing_ok=True)
-        (folder / name).symlink_to(target)
+        (folder / name).symlink_to(view.inside(target))
 
 
 def _libraries(resolved: Resolved) -> dict[str, str]:

@@ -23,6 +23,7 @@ LAYERS: tuple[frozenset[str], ...] = (
             "armlet.case",
             "armlet.choosing",
             "armlet.config",
+            "armlet.compare",
             "armlet.coverage",
             "armlet.elf",
             "armlet.emit",
@@ -68,7 +69,7 @@ LAYERS: tuple[frozenset[str], ...] = (
             "armlet.updates",
         }
     ),
-    frozenset({"armlet.pipeline"}),
+    frozenset({"armlet.pipeline", "armlet.twice"}),
     frozenset({"armlet.cli", "armlet.demo", "armlet.overview", "armlet.sinks", "armlet.verbs", "tasks"}),
 )
 """Lowest first. A package stands for all its modules; a module imports from its own layer and from those below."""

@@ -1,0 +1,103 @@
+"""The surroundings of the two builds of ``build --twice``, with a small CMake project in place of ONNX Runtime."""
+
+from __future__ import annotations
+
+from pathlib import Path, PurePosixPath
+
+import pytest
+
+from armlet import compare, twice
+from armlet.config import resolve
+from armlet.emit import cmake
+from armlet.engine import Engine, Mount
+from armlet.events import silent
+from armlet.paths import Paths
+from armlet.process import Command
+from armlet.reproducible import EPOCH
+from armlet.steps import image
+from tests.conftest import ROOT
+
+pytestmark = pytest.mark.docker
+
+_PROJECT = """
+cmake_minimum_required(VERSION 3.20)
+project(tiny C CXX ASM)
+string(REGEX REPLACE " -f[a-z]+-prefix-map=[^ ]+" "" FLAGS "${CMAKE_CXX_FLAGS}")
+add_library(tiny SHARED tiny.cc start.S)
+target_compile_definitions(tiny PRIVATE "FLAGS=\\"${LEAKED}\\"")
+target_compile_options(tiny PRIVATE -g1)
+"""
+_SOURCE = """
+#include <cassert>
+#include <vector>
+#include <string>
+namespace { struct Hidden { std::vector<std::string> all; }; }
+extern "C" const char* flags() { return FLAGS; }
+extern "C" const char* place(int n) { assert(n > 0); Hidden h; h.all.resize(n); return h.all.empty() ? "" : __FILE__; }
+"""
+_ASSEMBLER = ".text\n.global tiny_start\ntiny_start:\n  nop\n"
+
+
+def built(folder: Path, one: twice.Pass, leaked: str) -> Path:
+    """The library's folder."""
+    resolved = resolve(Paths.of(ROOT), "demo-a53")
+    source, build = folder / "source", folder / "build"
+    source.mkdir(parents=True)
+    build.mkdir()
+    for name, text in (("CMakeLists.txt", _PROJECT), ("tiny.cc", _SOURCE), ("start.S", _ASSEMBLER)):
+        (source / name).write_text(text)
+    (build / "toolchain.cmake").write_text(cmake.toolchain_file(resolved))
+    engine = Engine.connect(one.surroundings)
+    info = image.ensure(toolchain=resolved.toolchain, paths=Paths.of(ROOT), engine=engine, emit=silent)
+    known = cmake.definitions(resolved)
+    flags = {name: known[name] for name in ("CMAKE_C_FLAGS", "CMAKE_CXX_FLAGS", "CMAKE_ASM_FLAGS", "CMAKE_BUILD_TYPE")}
+    definitions = {**flags, "CMAKE_TOOLCHAIN_FILE": f"{cmake.BUILD}/toolchain.cmake", "LEAKED": leaked}
+    mounts = [
+        Mount(source=source, target=cmake.SOURCES, read_only=True),
+        Mount(source=build, target=cmake.BUILD),
+    ]
+    with engine.container(image=info.tag, mounts=mounts, name="armlet-test-twice", workdir=cmake.BUILD) as runner:
+        for argv in (
+            (
+                "cmake",
+                "-G",
+                "Ninja",
+                "-S",
+                cmake.SOURCES,
+                "-B",
+                cmake.BUILD,
+                *(f"-D{k}={v}" for k, v in definitions.items()),
+            ),
+            ("ninja", "-j", str(one.jobs)),
+            ("sh", "-c", f"pwd >{cmake.BUILD}/place; umask >>place; hostname >>place; date +%z >>place; id -u >>place"),
+        ):
+            env = {"SOURCE_DATE_EPOCH": str(EPOCH)}
+            done = runner.run(Command(argv=argv, env=env, cwd=PurePosixPath(cmake.BUILD)))
+            assert done.code == 0, done.tail
+    (build / "out").mkdir(exist_ok=True)
+    (build / "libtiny.so").rename(build / "out/libtiny.so")
+    return build
+
+
+@pytest.fixture(scope="module")
+def chosen() -> tuple[twice.Pass, twice.Pass]:
+    import os
+
+    return twice.passes(2, 8 << 30, None, root=os.geteuid() == 0)
+
+
+def test_both_builds_differ_in_all_around_them_and_in_no_byte(
+    tmp_path: Path, chosen: tuple[twice.Pass, twice.Pass]
+) -> None:
+    first, second = (built(tmp_path / name, one, "none") for name, one in zip("ab", chosen, strict=True))
+    said = [(build / "place").read_text().split() for build in (first, second)]
+    assert all(mine != other for mine, other in zip(*said, strict=True)), said
+    assert not compare.folders(first / "out", second / "out")
+
+
+def test_a_path_that_leaks_is_found_and_named(tmp_path: Path, chosen: tuple[twice.Pass, twice.Pass]) -> None:
+    first, second = (built(tmp_path / name, one, "-I/build/x") for name, one in zip("ab", chosen, strict=True))
+    assert not compare.folders(first / "out", second / "out"), "no path in it is one of the mounts'"
+    second = built(tmp_path / "c", chosen[1], " /build/x")
+    found = compare.folders(first / "out", second / "out")
+    assert any(one.path == "libtiny.so > .rodata" and chosen[1].surroundings.view.prefix in one.what for one in found)
