@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import io
 import itertools
 import stat
@@ -71,6 +70,9 @@ def _listed(path: str, one: Mapping[str, _Entry], two: Mapping[str, _Entry]) -> 
             yield Difference(path=inner + name, what=f"only in the {'second' if name in two else 'first'}")
             continue
         mine, other = one[name], two[name]
+        if (kinds := (mine.about.get("kind"), other.about.get("kind")))[0] != kinds[1]:
+            yield Difference(path=inner + name, what=f"kind: {kinds[0]!r} and {kinds[1]!r}")
+            continue
         for key in sorted({*mine.about, *other.about}):
             if mine.about.get(key) != other.about.get(key):
                 what = f"{key}: {mine.about.get(key)!r} and {other.about.get(key)!r}"
@@ -98,7 +100,7 @@ def _sections(raw: bytes) -> dict[str, _Entry]:
         elf = ELFFile(io.BytesIO(raw))
         header = {key: elf.header[key] for key in ("e_type", "e_machine", "e_flags", "e_entry")}
         found = {
-            f"{section.name or '(unnamed)'}": _Entry(about={"size": section["sh_size"]}, read=_once(section.data()))
+            section.name or "(unnamed)": _Entry(about={"size": section["sh_size"]}, read=_once(section.data()))
             for section in elf.iter_sections()
             if section["sh_type"] != "SHT_NOBITS"
         }
@@ -176,12 +178,8 @@ def _around(line: str, other: str) -> str:
     """A line, or the part of a long one where it begins to differ."""
     if len(line) <= _LONGEST_LINE:
         return line
-    same = (
-        difflib.SequenceMatcher(None, line, other, autojunk=False).get_matching_blocks()[0]
-        if len(line) < 5000
-        else None
-    )
-    start = max(0, (same.size if same and same.a == same.b == 0 else 0) - 20)
+    same = next((at for at, pair in enumerate(zip(line, other, strict=False)) if pair[0] != pair[1]), len(other))
+    start = max(0, same - _LONGEST_LINE // 4)
     return line[start : start + _LONGEST_LINE]
 
 

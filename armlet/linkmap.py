@@ -14,6 +14,7 @@ from collections.abc import Set
 # " .text._ZN3fooEv\n   0x000123   0x40 libx.a(y.cpp.o)"; a short name is on the same line.
 _SECTION = re.compile(r"^ (\.[^\s]+)\s+0x[0-9a-f]+\s+0x([0-9a-f]+) (\S.*)$", re.MULTILINE)
 _CODE = re.compile(r"^ \.text(?:\.[^\s]+)?\s+0x([0-9a-f]+)\s+0x([0-9a-f]+) (\S.*)$", re.MULTILINE)
+_UNLOADED = (".debug", ".comment", ".note", ".ARM.attributes")
 _BODY = "Linker script and memory map"
 # A further dot marks a copy of the source's own (.isra, .constprop, .part), which nobody shares.
 _FUNCTION = re.compile(r"\.text\.(?:(?:unlikely|hot|startup)\.)?_Z[^.]*")
@@ -54,6 +55,26 @@ def code(text: str) -> list[tuple[int, int, str]]:
         raise ValueError("not a map of GNU ld")
     found = ((int(start, 16), int(size, 16), _file(owner)) for start, size, owner in _CODE.findall(linked))
     return sorted(piece for piece in found if piece[1])
+
+
+def taken(text: str) -> dict[str, int]:
+    """Archive or object file -> bytes of code and data that the linker took from it, notes and debug data not counted.
+
+    Args:
+        text: the map of a link.
+
+    Raises:
+        ValueError: the text is no map of GNU ld.
+    """
+    _, marker, linked = text.partition(_BODY)
+    if not marker:
+        raise ValueError("not a map of GNU ld")
+    found: dict[str, int] = {}
+    for name, size, owner in _SECTION.findall(linked):
+        if int(size, 16) and not name.startswith(_UNLOADED):
+            place = owner.partition("(")[0]
+            found[place] = found.get(place, 0) + int(size, 16)
+    return found
 
 
 def _file(owner: str) -> str:

@@ -123,7 +123,7 @@ def build(paths: Paths, sku: str, emit: Sink, options: Options | None = None) ->
             seconds.append(time.monotonic() - started)
             outputs.append(place / name)
             replace_tree(made, outputs[-1])
-            remove_tree(place / _CACHES[name])
+            remove_tree(place / Path(_CACHES[name]).parts[0])
         differences = compare.folders(*outputs)
         if not differences:
             pipeline.publish(paths, sku, outputs[0], emit)

@@ -76,6 +76,21 @@ def verify(
     )
 
 
+def manifest_of(folder: Path) -> PayloadManifest:
+    """What an unpacked payload says of itself; its files are checked, its signature is not.
+
+    Raises:
+        ArmletError: as ``verify``.
+    """
+    if not folder.is_dir():
+        raise _input(f"{folder} is no folder", "unpack an archive first: inv model.verify --to <folder>")
+    with told(folder):
+        try:
+            return _manifest(device.verify(folder, None, limit=device.LIMIT_BYTES), folder)
+        except OSError as error:
+            raise _input(f"{folder} cannot be read: {error.strerror}", "check its permissions") from error
+
+
 def _manifest(found: device.Payload, path: Path) -> PayloadManifest:
     try:
         return PayloadManifest.model_validate_json(json.dumps(found.manifest), extra="ignore")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, StringConstraints
+from pydantic import AfterValidator, BaseModel, ConfigDict, StringConstraints
 from pydantic_core import PydanticCustomError
 
 
@@ -36,6 +36,27 @@ VERSION_LENGTH = 32
 """Characters: no version has more, and numbers of thousands of digits cannot be read."""
 Version = Annotated[str, StringConstraints(pattern=VERSION, max_length=VERSION_LENGTH)]
 """A dotted version, e.g. ``2.36``: a string, since the number 2.30 would lose its zero."""
+
+
+def spdx_expression(text: str) -> str | None:
+    """A licence in the form that SPDX writes it in; None where it is no expression of SPDX."""
+    from packaging.licenses import InvalidLicenseExpression, canonicalize_license_expression
+
+    try:
+        return canonicalize_license_expression(text)
+    except InvalidLicenseExpression:
+        return None
+
+
+def _licence(text: str) -> str:
+    if (known := spdx_expression(text)) is None:
+        hint = 'write one as "MIT" or "BSD-3-Clause AND Apache-2.0", from the list of SPDX; else LicenseRef-<name>'
+        raise wrong(f'"{text}" is no SPDX expression', hint)
+    return known
+
+
+Licence = Annotated[str, AfterValidator(_licence)]
+"""A licence as an SPDX expression."""
 
 PART = r"(\.?[^\s/.][^\s/]*|\.\.[^\s/]+)"
 RELATIVE_PATH = rf"^{PART}(/{PART})*$"

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from armlet.spec.base import NAME, RELATIVE_PATH, VERSION
 from armlet.spec.payload import MODEL_VERSION
 from armlet.spec.sku import GLIBC
-from armlet.spec.source_set import CMAKE_TARGET, POOL_PATH, URL
+from armlet.spec.source_set import CMAKE_TARGET, CPE, POOL_PATH, PURL, URL
 from armlet.spec.toolchain import TRIPLE
 
 MEANINGS: Mapping[str, str] = {
@@ -22,6 +22,8 @@ MEANINGS: Mapping[str, str] = {
     POOL_PATH: "a path in a Debian mirror, such as pool/main/o/onnx/onnx_1.17.0.orig.tar.gz",
     URL: "an address of a file: https://host/path/file",
     CMAKE_TARGET: "the name of a CMake target: letters, digits, dash, underscore, dot, plus",
+    PURL: "a package URL, such as pkg:github/abseil/abseil-cpp@{version}",
+    CPE: "a CPE 2.3 name with its 11 parts, such as cpe:2.3:a:google:protobuf:{version}:*:*:*:*:*:*:*",
     TRIPLE: "aarch64-linux-gnu, or arm-linux-gnueabihf; a vendor may stand in the middle",
     r"^[a-z0-9][a-z0-9+.-]+$": "the name of a Debian package",
     r"^[^/]+\.whl$": "the file name of a wheel, ending in .whl",

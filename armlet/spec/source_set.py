@@ -10,6 +10,7 @@ from pydantic import AfterValidator, Field, StringConstraints, model_validator
 from armlet.spec.base import (
     PART,
     RELATIVE_PATH,
+    Licence,
     Name,
     RelativePath,
     Sha256,
@@ -28,6 +29,8 @@ UPSTREAM_PATCH = "onnxruntime:"
 POOL_PATH = rf"^{PART}(/{PART})+$"
 URL = rf"^https?://[A-Za-z0-9._-]+(:[0-9]{{1,5}})?/{PART}(/{PART})*$"
 CMAKE_TARGET = r"^[A-Za-z0-9_.+-]+$"
+PURL = r"^pkg:[a-z][a-z0-9.-]*(/[A-Za-z0-9._~%+-]+)+(@[A-Za-z0-9._~%+{}-]+)?$"
+CPE = r"^cpe:2\.3:a(:[A-Za-z0-9._{}*~\\-]+){10}$"
 
 
 def _patch(name: str) -> str:
@@ -63,8 +66,11 @@ class Component(Spec):
 
     name: Name
     version: str
-    licence: str
-    """SPDX expression."""
+    licence: Licence
+    purl: Annotated[str, StringConstraints(pattern=PURL)] | None = None
+    """Package URL, by which scanners know what this is elsewhere; ``{version}`` stands for the version."""
+    cpe: Annotated[str, StringConstraints(pattern=CPE)] | None = None
+    """CPE 2.3 name, as vulnerability databases have it; ``{version}`` stands for the version."""
     sha256: Sha256
     size: Annotated[int, Field(gt=0)]
     """Bytes."""
@@ -87,6 +93,10 @@ class Component(Spec):
     """Shared libraries inside it that travel in the package; each is a file that is called by its full version."""
     needs: Needs | None = None
     only: Only = Only()
+
+    def named(self, template: str) -> str:
+        """``purl`` or ``cpe`` with the version in its place."""
+        return template.replace("{version}", self.version)
 
     @property
     def filename(self) -> str:

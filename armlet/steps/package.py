@@ -17,16 +17,20 @@ from armlet.gates import GATES, SUMS, demand, expected_of, judge_wheel, record, 
 from armlet.gates.reading import forbidden_prefixes, read_artefact, tree
 from armlet.process import Command, Runner
 from armlet.reproducible import EPOCH
+from armlet.sbom.bill import NOTICE
+from armlet.sbom.linked import GCC, GLIBC
+from armlet.sbom.notice import notice
+from armlet.sbom.runtime import Made
 from armlet.spec.runtime import Kernels
 from armlet.spec.sku import TYPES_LEFT_OUT
 from armlet.steps import compile as compile_step
-from armlet.steps import image, wheel
+from armlet.steps import image, materials, wheel
 from armlet.steps.archive import write_tarball
 from armlet.steps.base import Step, Work
 from armlet.steps.inside import cause
-from armlet.steps.runtime_tree import lay_out
+from armlet.steps.runtime_tree import DOCUMENTS, lay_out
 
-REVISION = 6
+REVISION = 7
 
 _IN, _SCRATCH = "/in", "/scratch"
 _LIBC = "libc.so.6"
@@ -40,7 +44,8 @@ class _Stripped:
     library: Path
     debug: Path
     libc: Path
-    compiler_licence: Path
+    licences: Mapping[str, Path]
+    """Of what the toolchain itself links in, by its name."""
     compiler: str
 
 
@@ -90,7 +95,7 @@ def _run(work: Work) -> None:
         resolved,
         library=stripped.library,
         sources=work.inputs["sources"],
-        compiler_licence=stripped.compiler_licence,
+        toolchain_licences=stripped.licences,
         tree=folder,
     )
     debug = work.scratch / f"{name}-dbg"
@@ -99,6 +104,18 @@ def _run(work: Work) -> None:
         # objcopy gives it the library's mode, and nobody runs it.
         file.chmod(0o644)
         file.rename(debug / "lib" / file.name)
+    packed_name = packed[0].name if packed else None
+    bill = materials.gather(
+        resolved,
+        compiled=compiled.parent,
+        sources=work.inputs["sources"],
+        tree=folder,
+        made=Made(build_id=work.id, compiler=stripped.compiler, image=info.digest),
+        packages=info.packages,
+        wheel=packed_name,
+    )
+    for place in (folder / DOCUMENTS, work.out):
+        (place / NOTICE).write_text(notice(bill), encoding="utf-8")
     forbidden = forbidden_prefixes(*work.paths.private)
     artefact = read_artefact(expected_of(resolved), tree(folder), tree(debug), forbidden=forbidden)
     results = run_gates(artefact)
@@ -120,6 +137,7 @@ def _run(work: Work) -> None:
     (folder / manifest.FILE).write_text(text, encoding="utf-8")
     (work.out / manifest.FILE).write_text(text, encoding="utf-8")
     (work.out / "gates.json").write_text(record(results), encoding="utf-8")
+    materials.write(bill, tree=folder, out=work.out, wheel=packed_name)
     write_tarball(folder, work.out / f"{name}.tar.xz")
     write_tarball(debug, work.out / f"{name}-dbg.tar.xz", preset=_DEBUG_PRESET)
     _write_sums(work.out)
@@ -140,14 +158,15 @@ def strip(runner: Runner, resolved: Resolved, name: str, *, scratch: Path) -> _S
     (libc,) = do(f"{triple}-gcc", f"-print-file-name={_LIBC}")[-1:]
     do("cp", libc, _LIBC)
     release = do(f"{triple}-gcc", "-dumpversion")[-1].split(".")[0]
-    packaged = f"/usr/share/doc/gcc-{release}-cross-base/copyright"
-    do("cp", packaged, _COPYRIGHT)
+    terms = {GCC: f"gcc-{release}-cross-base", GLIBC: f"libc6-dev-{resolved.toolchain.debian_arch}-cross"}
+    for owner, packaged in terms.items():
+        do("cp", f"/usr/share/doc/{packaged}/{_COPYRIGHT}", f"{owner}-{_COPYRIGHT}")
     compiler = do(f"{triple}-g++", "--version")[0]
     return _Stripped(
         library=scratch / name,
         debug=scratch / debug,
         libc=scratch / _LIBC,
-        compiler_licence=scratch / _COPYRIGHT,
+        licences={owner: scratch / f"{owner}-{_COPYRIGHT}" for owner in terms},
         compiler=compiler,
     )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from armlet import elf
@@ -25,18 +25,22 @@ _HEADERS = (
 )
 _INCLUDE = "include/onnxruntime/core"
 
+DOCUMENTS = "share/doc/armlet-runtime"
+LICENCES = f"{DOCUMENTS}/licences"
 _LICENCE_NAMES = ("LICENSE*", "LICENSES/*", "LICENCE*", "COPYING*", "NOTICE*", "ThirdPartyNotices*")
 # A Debian binary package keeps its licence there.
 _PACKAGED = "usr/share/doc/*/copyright"
 
 
-def lay_out(resolved: Resolved, *, library: Path, sources: Path, compiler_licence: Path, tree: Path) -> None:
+def lay_out(
+    resolved: Resolved, *, library: Path, sources: Path, toolchain_licences: Mapping[str, Path], tree: Path
+) -> None:
     """Fills the empty folder ``tree``.
 
     Args:
         library: the stripped library.
         sources: one folder per component, by its name.
-        compiler_licence: the terms of the compiler's runtime, parts of which are linked in.
+        toolchain_licences: the terms of what the toolchain itself links in, by its name.
 
     Raises:
         ArmletError: (BUILD) a header or a component's licence is not among the sources; (GATE) a library that a
@@ -67,12 +71,13 @@ def lay_out(resolved: Resolved, *, library: Path, sources: Path, compiler_licenc
     for path, text in texts.items():
         (tree / path).parent.mkdir(parents=True, exist_ok=True)
         (tree / path).write_text(text, encoding="utf-8")
-    licences = tree / "share" / "doc" / "armlet-runtime" / "licences"
+    licences = tree / LICENCES
     for component in resolved.components:
         for file in licence_files(sources / component.name, component.name):
             target = licences / component.name / file.name
             _copy(file, target)
-    _copy(compiler_licence, licences / "gcc-runtime" / "copyright")
+    for name, file in toolchain_licences.items():
+        _copy(file, licences / name / "copyright")
 
 
 def _headers(onnxruntime: Path, providers: Iterable[str]) -> Iterator[Path]:

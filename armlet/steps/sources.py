@@ -22,7 +22,7 @@ REVISION = 1
 ROOT = "onnxruntime"
 """The component whose own tree carries patches for the others."""
 
-_NO_INFLUENCE = {"licence", "debian", "snapshot", "urls", "cmake", "subdir", "ships", "needs", "only"}
+_NO_INFLUENCE = {"licence", "purl", "cpe", "debian", "snapshot", "urls", "cmake", "subdir", "ships", "needs", "only"}
 """Keys of a component that change nothing in its folder: a new mirror or a mended licence is no reason to build."""
 
 

@@ -109,7 +109,13 @@ def test_it_is_laid_out_beside_the_library(resolved: Resolved, tmp_path: Path) -
     for name in ("library", "licence"):
         (tmp_path / name).write_bytes(b"x")
     tree = tmp_path / "tree"
-    lay_out(resolved, library=tmp_path / "library", sources=sources, compiler_licence=tmp_path / "licence", tree=tree)
+    lay_out(
+        resolved,
+        library=tmp_path / "library",
+        sources=sources,
+        toolchain_licences={"gcc-runtime": tmp_path / "licence"},
+        tree=tree,
+    )
     assert (tree / "lib" / FILE).read_bytes() == LIBRARY.build()
     assert str((tree / "lib" / SONAME).readlink()) == FILE
     assert (tree / "share/doc/armlet-runtime/licences/acl/MIT.txt").read_text() == "terms"

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from armlet import digest, gates, manifest
+from armlet import digest, gates, lines, manifest
 from armlet.config import Resolved, resolve
 from armlet.engine import Mount
 from armlet.errors import ArmletError, Kind
@@ -28,6 +28,13 @@ KERNEL = f"_ZN11onnxruntime21BuildKernelCreateInfoINS_{len(_CLASS)}{_CLASS}EEENS
 REGISTRATIONS = """
   BuildKernelCreateInfo<ONNX_OPERATOR_KERNEL_CLASS_NAME(kCpuExecutionProvider, kOnnxDomain, 22, Conv)>,
   BuildKernelCreateInfo<ONNX_OPERATOR_KERNEL_CLASS_NAME(kCpuExecutionProvider, kOnnxDomain, 13, Dropped)>,
+"""
+LINK_MAP = """
+Linker script and memory map
+
+ .text          0x0000000000001000       0x40 libonnxruntime_session.a(onnxruntime_c_api.cc.o)
+ .text          0x0000000000002000       0x40 /usr/lib/gcc-cross/aarch64-linux-gnu/12/libstdc++.a(new.o)
+ .debug_info    0x0000000000000000       0x40 _deps/abseil_cpp-build/absl/libabsl_hash.a(hash.cc.o)
 """
 LIBRARY = "libonnxruntime.so.1.21.0"
 HEADERS = ("c_api", "cxx_api", "cxx_inline", "float16", "lite_custom_op", "run_options_config_keys",
@@ -52,7 +59,7 @@ class FakeToolchain:
             elif arguments[0] == "--strip-unneeded":
                 (scratch / arguments[-1]).write_bytes(self._library.build())
         elif name == "cp":
-            content = b"terms" if arguments[-1] == "copyright" else FakeElf(kernel=(3, 7, 0)).build()
+            content = b"terms" if arguments[-1].endswith("copyright") else FakeElf(kernel=(3, 7, 0)).build()
             (scratch / arguments[-1]).write_bytes(content)
         elif arguments == ["-dumpversion"]:
             return Done(code=0, tail=("12",))
@@ -90,6 +97,8 @@ def sources(tmp_path: Path) -> Path:
     provider.mkdir(parents=True)
     (provider / "cpu_provider_factory.h").write_text("#pragma once\n")
     (folder / "LICENSE").write_text("MIT")
+    (folder / "cmake/patches").mkdir(parents=True)
+    (folder / "cmake/patches/other.patch").write_text("--- a\n+++ b\n")
     return folder.parent
 
 
@@ -99,6 +108,7 @@ def compiled(tmp_path: Path) -> Path:
     (folder / "reduced").mkdir(parents=True)
     (folder / "reduced" / "cpu_execution_provider.cc").write_text(REGISTRATIONS)
     (folder / LIBRARY).write_bytes(FakeElf(symbols=(KERNEL,), debug_data=b"lines").build())
+    (folder / "onnxruntime.map").write_text(LINK_MAP)
     return folder
 
 
@@ -134,16 +144,19 @@ class Bench:
 def bench(tmp_path: Path, resolved: Resolved, sources: Path, compiled: Path, monkeypatch: pytest.MonkeyPatch) -> Bench:
     info = image.ImageInfo(tag="t", id="i", digest="sha256:" + "1" * 64, compiler="gcc", packages={})
     monkeypatch.setattr(image, "ensure", lambda **_: info)
+    # A FakeElf has no line tables that could be read.
+    monkeypatch.setattr(lines, "sources", lambda _data: frozenset({"/usr/src/armlet/onnxruntime/session.cc"}))
     return Bench(tmp_path, resolved, sources, compiled)
 
 
+BILLS = ("NOTICE", "sbom.cdx.json", "sbom.spdx.json")
 NAME = "armlet-runtime-demo-a53-1.21.0-aarch64-linux-gnu"
 
 
 def test_what_is_handed_over(bench: Bench) -> None:
     out = bench.run()
     assert sorted(path.name for path in out.iterdir()) == sorted(
-        (NAME, f"{NAME}.tar.xz", f"{NAME}-dbg.tar.xz", "runtime.json", "gates.json", "SHA256SUMS")
+        (NAME, f"{NAME}.tar.xz", f"{NAME}-dbg.tar.xz", "runtime.json", "gates.json", *BILLS, "SHA256SUMS")
     )
     files = {path.relative_to(out / NAME).as_posix() for path in (out / NAME).rglob("*") if not path.is_dir()}
     assert files == {
@@ -158,6 +171,8 @@ def test_what_is_handed_over(bench: Bench) -> None:
         "include/onnxruntime/cpu_provider_factory.h",
         "share/doc/armlet-runtime/licences/onnxruntime/LICENSE",
         "share/doc/armlet-runtime/licences/gcc-runtime/copyright",
+        "share/doc/armlet-runtime/licences/glibc/copyright",
+        "share/doc/armlet-runtime/NOTICE",
     }
     assert (out / NAME / "lib/libonnxruntime.so").resolve().name == LIBRARY
 
@@ -178,9 +193,9 @@ def test_the_manifest_is_measured(bench: Bench) -> None:
 
 def test_sums_are_right(bench: Bench) -> None:
     out = bench.run()
-    lines = (out / "SHA256SUMS").read_text().splitlines()
-    listed = {name: expected for expected, name in (line.split("  ") for line in lines)}
-    assert set(listed) == {f"{NAME}.tar.xz", f"{NAME}-dbg.tar.xz", "runtime.json", "gates.json"}
+    sums = (out / "SHA256SUMS").read_text().splitlines()
+    listed = {name: expected for expected, name in (line.split("  ") for line in sums)}
+    assert set(listed) == {f"{NAME}.tar.xz", f"{NAME}-dbg.tar.xz", "runtime.json", "gates.json", *BILLS}
     assert all(digest.of_file(out / name) == expected for name, expected in listed.items())
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,9 @@ from armlet.payload.keys import Signer, load_signer, new_key
 from armlet.payload.pack import pack
 from armlet.payload.packages import package_name, package_version
 from armlet.payload.wish import FORMATS, Delivery, Made, Wish
+from armlet.sbom import cyclonedx, spdx
+from armlet.sbom.others import payload as bill
+from tests.bills import cyclonedx_problems, spdx_problems
 from tests.fakes import models
 from tests.package_files import files, members
 
@@ -158,3 +162,17 @@ def test_no_text_writes_fields_of_its_own(field: str, tmp_path: Path) -> None:
             nfpm.write_package(tmp_path / "a.deb", "deb", package)
         assert caught.value.kind is Kind.INPUT
     assert [*tmp_path.iterdir()] == []
+
+
+@pytest.mark.parametrize(("licence", "kind"), [("Apache-2.0", "expression"), ("ask our lawyers", "license")])
+def test_a_bill_of_materials(made: Made, tmp_path: Path, licence: str, kind: str) -> None:
+    (tmp_path / "payload").mkdir()
+    (tmp_path / "payload/model.ort").write_bytes(b"model")
+    found = bill(made.manifest.model_copy(update={"licence": licence}), tmp_path / "payload")
+    text = cyclonedx.text(found)
+    assert cyclonedx_problems(text) == []
+    assert spdx_problems(spdx.text(found), tmp_path) == []
+    root = json.loads(text)["metadata"]["component"]
+    assert root["type"] == "machine-learning-model"
+    assert kind in root["licenses"][0]
+    assert [one.path for one in found.files] == ["model.ort"]

@@ -1,0 +1,1 @@
+"""What an artefact is made of, told as CycloneDX, as SPDX and as a NOTICE."""

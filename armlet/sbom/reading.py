@@ -1,0 +1,41 @@
+"""What a written CycloneDX bill lists, for tables."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from armlet.errors import ArmletError, Kind
+
+HEAD = ("name", "version", "licence", "scope")
+
+
+def listed(path: Path) -> list[dict[str, str]]:
+    """The components, files not counted.
+
+    Raises:
+        ArmletError: (INPUT) it is no such bill.
+    """
+    try:
+        components = json.loads(path.read_text(encoding="utf-8"))["components"]
+        return [
+            {
+                "name": one["name"],
+                "version": one.get("version", "-"),
+                "licence": _licence(one.get("licenses", [])),
+                "scope": one.get("scope", "required"),
+            }
+            for one in components
+            if one["type"] != "file"
+        ]
+    except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
+        what = f"is no CycloneDX bill: {error}"
+        raise ArmletError(what, hint="write it again", kind=Kind.INPUT, where=str(path)) from error
+
+
+def _licence(licences: list[dict[str, dict[str, str] | str]]) -> str:
+    for one in licences:
+        inner = one.get("license", {})
+        named = inner.get("id") or inner.get("name") if isinstance(inner, dict) else None
+        return str(one.get("expression") or named or "-")
+    return "-"
