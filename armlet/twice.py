@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,6 +26,7 @@ from armlet.store import Store, remove_tree, replace_tree
 SHARED_UNTIL = "operators"
 """The last step whose output both builds take from the store: no compiler has run by then."""
 _CACHES = {"one": "first", "two": "second/one/of_another-length"}
+_DIST, _ALSO = "dist", "packages"
 _SHOWN = 10
 _STRANGER = 12345
 _UMASK = 0o002
@@ -41,6 +42,17 @@ _ELSEWHERE: Mapping[str, str] = {
     "LOGNAME": "stranger",
     "EMAIL": "stranger@elsewhere.example",
 }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Placed(Paths):
+    """The paths of one of the two builds' outputs."""
+
+    place: Path
+
+    def dist(self, sku: str) -> Path:
+        del sku  # There is but one.
+        return self.place
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,7 +112,13 @@ def passes(cores: int, memory: int, jobs: int | None, *, root: bool) -> tuple[Pa
     )
 
 
-def build(paths: Paths, sku: str, emit: Sink, options: Options | None = None) -> TwiceReport:
+Also = Callable[[Paths, Path], object]
+"""Makes more of what was built, into a folder: packages, for instance. Its paths' ``dist`` is that build's."""
+
+
+def build(
+    paths: Paths, sku: str, emit: Sink, options: Options | None = None, *, also: Also | None = None
+) -> TwiceReport:
     """Builds a SKU twice from what its compile needs; where both agree, the first is put at ``dist/<sku>/``.
 
     Raises:
@@ -122,11 +140,14 @@ def build(paths: Paths, sku: str, emit: Sink, options: Options | None = None) ->
             made = _build(_prepared(paths, place / _CACHES[name], planned, shared), resolved, emit, options, one)
             seconds.append(time.monotonic() - started)
             outputs.append(place / name)
-            replace_tree(made, outputs[-1])
+            replace_tree(made, outputs[-1] / _DIST)
+            if also is not None:
+                with _umask(one.umask):
+                    also(_Placed(root=paths.root, cache=paths.cache, place=outputs[-1] / _DIST), outputs[-1] / _ALSO)
             remove_tree(place / Path(_CACHES[name]).parts[0])
         differences = compare.folders(*outputs)
         if not differences:
-            pipeline.publish(paths, sku, outputs[0], emit)
+            pipeline.publish(paths, sku, outputs[0] / _DIST, emit)
     files = [path for path in outputs[0].rglob("*") if path.is_file() and not path.is_symlink()]
     return TwiceReport(
         sku=sku,

@@ -38,7 +38,7 @@ def sbom(
     paths = cli.here()
     place = Path(out) if out else None
     if sku:
-        files = _of_sku(paths, sku, place)
+        files = of_sku(paths, sku, place)
     else:
         found = _service(paths) if service else _payload(Path(payload))
         files = _written(found, place or paths.dist("sbom"))
@@ -50,7 +50,13 @@ def sbom(
     cli.show("\n".join(str(path) for path in files))
 
 
-def _of_sku(paths: Paths, sku: str, out: Path | None) -> list[Path]:
+def of_sku(paths: Paths, sku: str, out: Path | None) -> list[Path]:
+    """The files of a SKU's build, or copies of them in ``out``.
+
+    Raises:
+        ArmletError: (INPUT) there is no such SKU, or it is not built; (GATE) they are not as the build left them;
+            (HOST) they cannot be written.
+    """
     from armlet import recipes
     from armlet.gates import demand_intact
 

@@ -14,6 +14,7 @@ from armlet.engine.surroundings import Surroundings, hand_over
 from armlet.errors import ArmletError, Kind
 from armlet.events import silent
 from armlet.mounts import PLAIN, ROOTS, View
+from armlet.paths import Paths
 from armlet.pipeline import Options
 from armlet.store import Store
 from tests.fakes.recipes import FakeProject
@@ -161,8 +162,8 @@ def test_where_they_differ_dist_stays_and_both_are_kept(project: FakeProject, mo
     (dist / "library").write_bytes(b"of before")
     report, _ = built(project, monkeypatch, b"one\n", b"two\n")
     assert (dist / "library").read_bytes() == b"of before"
-    assert [(path / "library").read_bytes() for path in report.outputs] == [b"one\n", b"two\n"]
-    with pytest.raises(ArmletError, match="library: line 1: 'one' and 'two'") as told:
+    assert [(path / "dist/library").read_bytes() for path in report.outputs] == [b"one\n", b"two\n"]
+    with pytest.raises(ArmletError, match="dist/library: line 1: 'one' and 'two'") as told:
         twice.demand_equal(report)
     assert told.value.kind is Kind.GATE
     assert "diffoscope" in told.value.hint
@@ -184,3 +185,18 @@ def test_many_differences_are_told_by_the_first(project: FakeProject, monkeypatc
     )
     with pytest.raises(ArmletError, match="and 20 more"):
         twice.demand_equal(more)
+
+
+def test_what_is_made_of_both_is_compared_too(project: FakeProject, monkeypatch: pytest.MonkeyPatch) -> None:
+    fake = FakeBuilds(project.paths, b"same", b"same")
+    monkeypatch.setattr(pipeline, "make", fake.make)
+    seen: list[bytes] = []
+
+    def pack(paths: Paths, out: Path) -> None:
+        seen.append((paths.dist("demo-a53") / "library").read_bytes())
+        out.mkdir()
+        (out / "a.deb").write_text(str(len(seen)))
+
+    report = twice.build(project.paths, "demo-a53", silent, also=pack)
+    assert seen == [b"same", b"same"]
+    assert [one.path for one in report.differences] == ["packages/a.deb"]
