@@ -5,9 +5,11 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from importlib.metadata import version
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+import armlet
 from armlet import digest, elf, kernels, manifest, registrations
 from armlet.config import Resolved
 from armlet.emit.cmake import SOURCES
@@ -54,8 +56,11 @@ def _facts(resolved: Resolved) -> Mapping[str, Any]:
     return {
         "revision": REVISION,
         "epoch": EPOCH,
+        # Both are in the bills of materials, whose form is the library's.
+        "writers": [armlet.__version__, version("cyclonedx-python-lib")],
         "sku": {
             "name": sku.name,
+            "description": sku.description,
             "flavor": sku.runtime.flavor,
             "providers": sku.runtime.providers,
             "python": sku.runtime.python,

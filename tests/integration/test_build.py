@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -20,6 +21,7 @@ from armlet.events import Event, StepDone, StepStarted, silent
 from armlet.manifest import read_manifest
 from armlet.paths import Paths
 from armlet.pipeline import BuildReport
+from tests.bills import cyclonedx_problems, spdx_problems
 
 pytestmark = [pytest.mark.build, pytest.mark.docker, pytest.mark.timeout(5400)]
 
@@ -64,6 +66,27 @@ def test_the_manifest_states_the_contract(built: BuildReport, root: Path) -> Non
     # Not asked for, and so not there; the layout transformation brings its own few.
     assert "Einsum" not in manifest.operators["ai.onnx"]
     assert "Squeeze" in manifest.operators["ai.onnx"]
+
+
+def test_the_bills_say_what_is_inside(built: BuildReport, tmp_path: Path) -> None:
+    text = (built.dist / "sbom.cdx.json").read_text()
+    assert cyclonedx_problems(text) == []
+    assert spdx_problems((built.dist / "sbom.spdx.json").read_text(), tmp_path) == []
+    listed = json.loads(text)["components"]
+    scopes = {one["bom-ref"].removeprefix("component:"): one.get("scope") for one in listed}
+    linked = {name for name, scope in scopes.items() if scope == "required"}
+    # With an archive, without one, and of the toolchain.
+    assert {"onnxruntime", "abseil", "protobuf", "xnnpack", "eigen", "safeint", "gcc-runtime", "glibc"} <= linked
+    assert {scopes[name] for name in ("re2", "boost", "nlohmann-json", "tool:cmake")} == {"excluded"}
+    tree = library(built).parents[1]
+    told = {one["name"]: one["hashes"] for one in listed if one["type"] == "file"}
+    assert set(told) == {
+        path.relative_to(tree).as_posix() for path in tree.rglob("*") if path.is_file() and not path.is_symlink()
+    }
+    assert all({"alg": "SHA-256", "content": digest.of_file(tree / name)} in told[name] for name in told)
+    notice = (tree / "share/doc/armlet-runtime/NOTICE").read_text()
+    assert notice == (built.dist / "NOTICE").read_text()
+    assert "  re2 " in notice.partition("Used to build it")[2]
 
 
 def test_the_devices_table_of_the_c_api_is_what_the_header_says(built: BuildReport, generator: ModuleType) -> None:

@@ -127,3 +127,13 @@ def test_line_tables_tell_whose_code_is_in_a_library(tmp_path: Path, chosen: tup
         "/usr/src/armlet/gives_code.h",
     }
     assert any("/c++/" in path for path in found)
+
+
+@pytest.mark.heavy
+@pytest.mark.build
+@pytest.mark.timeout(6 * 3600)
+@pytest.mark.parametrize("sku", ["demo-a53", "demo-a7"])
+def test_two_builds_from_nothing_give_the_same_bytes(sku: str) -> None:
+    report = twice.build(Paths.of(ROOT), sku, silent)
+    assert report.differences == ()
+    assert report.files > 20

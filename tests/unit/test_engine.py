@@ -8,17 +8,18 @@ import os
 import subprocess
 import sys
 import tarfile
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any, cast
 
 import pytest
 
-from armlet.engine import Engine, Mount
+from armlet.engine import Engine, Mount, Surroundings
 from armlet.engine.container import read_lines
 from armlet.engine.context import write_context
 from armlet.engine.failures import unreachable
 from armlet.errors import ArmletError, Kind
 from armlet.events import Event, Line
+from armlet.mounts import View
 from armlet.process import Command, interactive
 from tests.fakes.fake_docker import FakeDocker, FakeResponse, api_error, frame
 
@@ -93,6 +94,23 @@ class TestContainer:
             assert host["init"]
             assert host["mounts"] == [{"Target": "/src", "Source": str(tmp_path), "Type": "bind", "ReadOnly": True}]
         assert not fake.containers_made
+
+    def test_its_surroundings_can_be_others(self, tmp_path: Path) -> None:
+        fake = FakeDocker()
+        around = Surroundings(
+            hostname="h", environment={"TZ": "X-3"}, umask="002", view=View(prefix="/mnt/x"), uid=os.getuid()
+        )
+        mounts = [Mount(source=tmp_path, target="/src"), Mount(source=tmp_path, target="/build", read_only=True)]
+        engine = Engine(cast("Any", fake), around)
+        with engine.container(image="i", mounts=mounts, name="build", workdir="/build") as runner:
+            (made,) = fake.containers_made.values()
+            assert [mount["Target"] for mount in made["host_config"]["mounts"]] == ["/mnt/x/src", "/mnt/x/build"]
+            assert (made["hostname"], made["environment"]) == ("h", {"TZ": "X-3"})
+            assert made["working_dir"] == "/mnt/x/build"
+            runner.run(Command(argv=("cc", "/src/a.c"), env={"OUT": "/build"}, cwd=PurePosixPath("/src")))
+        ran = fake.execs[-1]
+        assert ran["argv"] == ["sh", "-c", 'umask 002 && exec "$@"', "sh", "cc", "/mnt/x/src/a.c"]
+        assert (ran["environment"], ran["workdir"]) == ({"OUT": "/mnt/x/build"}, "/mnt/x/src")
 
     @pytest.mark.parametrize("raised", [KeyboardInterrupt, SystemExit, ValueError])
     def test_is_gone_after_any_exception(self, raised: type[BaseException]) -> None:

@@ -142,5 +142,11 @@ def test_what_changes_the_output_changes_the_facts(other: Resolved) -> None:
 
 
 def test_where_a_file_comes_from_does_not_change_the_facts() -> None:
-    moved = component("flat", debian="pool/elsewhere/flat.tar.xz", licence="Apache-2.0", urls=("https://x.example/y",))
+    moved = component(
+        "flat",
+        debian="pool/elsewhere/flat.tar.xz",
+        licence="Apache-2.0",
+        urls=("https://x.example/y",),
+        purl="pkg:generic/flat@{version}",
+    )
     assert STEP.facts(resolved(moved, *ALL[1:])) == STEP.facts(resolved(*ALL))

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from armlet import config, digest, sdks
+from armlet import config, digest, mounts, sdks
 from armlet.config import Resolved
 from armlet.emit import cmake
 from armlet.errors import ArmletError
@@ -113,6 +113,8 @@ def test_the_linker_finds_the_library_that_travels(project: FakeProject, tmp_pat
         foreign.link_libraries(resolved(project), tmp_path)
     link = tmp_path / "libraries/libarm_compute.so"
     assert str(link.readlink()) == "/src/acl/usr/lib/libarm_compute.so.43.0.0"
+    foreign.link_libraries(resolved(project), tmp_path, mounts.View(prefix="/mnt/x"))
+    assert str(link.readlink()) == "/mnt/x/src/acl/usr/lib/libarm_compute.so.43.0.0"
 
 
 @pytest.mark.parametrize(

@@ -96,6 +96,7 @@ def test_the_services_bill_is_written(
 
 @pytest.mark.parametrize("given", [{}, {"sku": "demo-a53", "service": True}])
 def test_one_thing_at_a_time(given: dict[str, object]) -> None:
-    with pytest.raises(Exit, match="--payload") as told:
+    with pytest.raises(Exit) as told:
         sbom.sbom.body(None, **given)
+    assert "--payload" in told.value.message
     assert told.value.code == 2
