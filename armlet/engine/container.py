@@ -114,10 +114,16 @@ class ContainerRunner:
 
 
 def bind(mount: Mount, view: View) -> Any:
-    """The SDK's own form of a mount."""
+    """The SDK's own form of a mount.
+
+    Raises:
+        ValueError: the view moves other folders, and this one is not among them.
+    """
     from docker.types import Mount as Bind
 
     target = view.inside(mount.target)
+    if view.prefix and target == mount.target:
+        raise ValueError(f"{target} is missing in armlet.mounts.ROOTS")
     return Bind(target=target, source=str(mount.source.absolute()), type="bind", read_only=mount.read_only)
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from armlet import pipeline, twice
+from armlet.engine.container import Mount, bind
 from armlet.engine.surroundings import Surroundings, hand_over
 from armlet.errors import ArmletError, Kind
 from armlet.events import silent
@@ -44,10 +45,12 @@ def test_a_view_moves_what_is_a_mount_and_no_more(text: str, moved: str) -> None
     assert PLAIN.inside(text) == PLAIN.outside(text) == text
 
 
-def test_every_mount_of_the_steps_is_one_that_moves() -> None:
-    text = "".join(path.read_text() for path in Path(pipeline.__file__).parent.glob("steps/*.py"))
-    assert {"/armlet", "/ccache", "/in", "/scratch"} <= set(ROOTS)
-    assert text.count("Mount(") >= 6, "look for new ones"
+def test_a_mount_that_would_stay_where_it_is_is_refused() -> None:
+    for root in ROOTS:
+        bind(Mount(source=Path("/tmp"), target=root), VIEW)
+    with pytest.raises(ValueError, match="/new is missing in armlet.mounts.ROOTS"):
+        bind(Mount(source=Path("/tmp"), target="/new"), VIEW)
+    bind(Mount(source=Path("/tmp"), target="/new"), PLAIN)
 
 
 @pytest.mark.parametrize(("cores", "jobs"), [(1, None), (2, None), (8, None), (2, 1), (2, 6)])
