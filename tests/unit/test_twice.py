@@ -48,7 +48,7 @@ def test_a_view_moves_what_is_a_mount_and_no_more(text: str, moved: str) -> None
 def test_a_mount_that_would_stay_where_it_is_is_refused() -> None:
     for root in ROOTS:
         bind(Mount(source=Path("/tmp"), target=root), VIEW)
-    with pytest.raises(ValueError, match="/new is missing in armlet.mounts.ROOTS"):
+    with pytest.raises(ValueError, match="/new is missing"):
         bind(Mount(source=Path("/tmp"), target="/new"), VIEW)
     bind(Mount(source=Path("/tmp"), target="/new"), PLAIN)
 
