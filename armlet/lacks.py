@@ -128,6 +128,7 @@ PROGRAMS = (
     "mosquitto",
     "newuidmap",
     "patch",
+    "pkg-config",
     "podman",
     "qemu-aarch64",
     "qemu-aarch64-static",
@@ -178,6 +179,12 @@ CHECKS: tuple[Check, ...] = (
         name="mosquitto",
         why="tests talk MQTT with it as their broker",
         judge=_program(("mosquitto",), "mosquitto", blocking=False),
+        for_tests=True,
+    ),
+    Check(
+        name="pkg-config",
+        why="tests build against the runtime's package with it",
+        judge=_program(("pkg-config",), "pkg-config", blocking=False),
         for_tests=True,
     ),
     Check(
