@@ -45,3 +45,5 @@ class Step:
     needs: tuple[str, ...]
     facts: Callable[[Resolved], Mapping[str, Any]]
     run: Callable[[Work], None]
+    shared: bool = False
+    """Machines may hand the output on to each other: it is all that the step does, and cheaper to get than to make."""

@@ -51,7 +51,7 @@ LAYERS: tuple[frozenset[str], ...] = (
             "armlet.yamlfile",
         }
     ),
-    frozenset({"armlet.engine", "armlet.fetch", "armlet.scratch", "armlet.store"}),
+    frozenset({"armlet.engine", "armlet.fetch", "armlet.remote", "armlet.scratch", "armlet.store"}),
     frozenset(
         {
             "armlet.doctor",

@@ -1,0 +1,216 @@
+"""Named objects on a plain HTTP server or an S3-compatible one: ask, read, write. Nothing here is believed."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO, TypeVar
+from urllib.parse import quote
+
+import requests
+import urllib3
+from requests.auth import AuthBase, HTTPBasicAuth
+
+from armlet.fetch.transport import Again, NotThere, Patience, PlaceFailed, new_session, opened
+from armlet.remote.settings import Address
+
+_PATIENT = Patience(connect=5.0, silence=30.0, attempts=2)
+_PAUSE = 0.5
+_BLOCK = 1 << 20
+_TRANSIENT = (408, 425, 429, 500, 502, 503, 504)
+_CODE = re.compile(r"<Code>([A-Za-z0-9.]{1,60})</Code>")
+
+T = TypeVar("T")
+
+
+class Unavailable(Exception):
+    """The server cannot be asked, or does not do what it is asked; the text has no credentials in it."""
+
+
+class Wrong(Exception):
+    """The server gave something else than what was asked for."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Content:
+    """What an object holds."""
+
+    sha256: str
+    size: int
+
+
+def content_of(path: Path) -> Content:
+    with path.open("rb") as stream:
+        return _copied(stream.read, lambda _block: None)
+
+
+class _Bearer(AuthBase):
+    def __init__(self, token: str) -> None:
+        self._token = token
+
+    def __call__(self, request: requests.PreparedRequest) -> requests.PreparedRequest:
+        request.headers["Authorization"] = f"Bearer {self._token}"
+        return request
+
+
+class Objects:
+    """A folder of objects on a server. Names are relative paths."""
+
+    def __init__(self, address: Address, *, patience: Patience = _PATIENT) -> None:
+        """Raises:
+        ArmletError: (INPUT, HOST) an S3 address without credentials.
+        """
+        self.address = address
+        self._patience = patience
+        self._session = new_session()
+        self._root = address.url
+        if address.scheme == "s3":
+            from armlet.remote import s3
+
+            self._root, self._session.auth = s3.access(address)
+        elif address.token:
+            self._session.auth = _Bearer(address.token)
+        elif address.user is not None:
+            # As bytes: requests would take text for latin-1.
+            self._session.auth = HTTPBasicAuth(address.user.encode(), (address.password or "").encode())
+
+    def size(self, name: str) -> int | None:
+        """Bytes of an object; None where there is none.
+
+        Raises:
+            Unavailable: nobody can tell.
+        """
+
+        def ask() -> int | None:
+            response = self._session.head(self._url(name), timeout=self._timeout, allow_redirects=True)
+            if response.status_code in (404, 410):
+                return None
+            _demand(response, (200,))
+            length = response.headers.get("Content-Length", "")
+            if not length.isdigit():
+                raise Unavailable("it does not tell how large its objects are")
+            return int(length)
+
+        return self._tried(ask)
+
+    def read(self, name: str, into: BinaryIO, *, most: int) -> Content | None:
+        """Writes an object to ``into`` and returns what came; None where there is none.
+
+        Raises:
+            Unavailable: it cannot be had.
+            Wrong: it is larger than ``most`` bytes.
+        """
+
+        def ask() -> Content | None:
+            into.seek(0)
+            into.truncate()
+            try:
+                with opened(self._url(name), 0, self._session, self._patience) as reply:
+                    return _received(reply.blocks, into, reply.total, most, self._patience)
+            except NotThere:
+                return None
+            except PlaceFailed as failed:
+                if failed.again is Again.NEVER:
+                    raise Unavailable(failed.reason) from failed
+                raise _Transient(failed.reason) from failed
+
+        return self._tried(ask)
+
+    def write(self, name: str, source: BinaryIO, size: int) -> None:
+        """Puts ``source`` (from its beginning) there, in the place of what is there.
+
+        Raises:
+            Unavailable: it was not taken whole.
+        """
+
+        def ask() -> None:
+            source.seek(0)
+            response = self._session.put(
+                self._url(name),
+                # An empty file is no body to requests, and would go out without a length.
+                data=source if size else b"",
+                headers={"Content-Type": "application/octet-stream"},
+                timeout=(self._patience.connect, max(self._patience.silence, 60.0)),
+                # Of a redirected PUT, requests makes a GET.
+                allow_redirects=False,
+            )
+            _demand(response, (200, 201, 204))
+
+        self._tried(ask)
+        found = self.size(name)
+        if found != size:
+            raise Unavailable(f"of {size} bytes it has {found or 0}")
+
+    @property
+    def _timeout(self) -> tuple[float, float]:
+        return self._patience.connect, self._patience.silence
+
+    def _url(self, name: str) -> str:
+        return f"{self._root}/{quote(name, safe='/')}"
+
+    def _tried(self, ask: Callable[[], T]) -> T:
+        for attempt in range(self._patience.attempts):
+            try:
+                try:
+                    return ask()
+                except (requests.Timeout, urllib3.exceptions.TimeoutError) as error:
+                    raise Unavailable("it does not answer in time") from error
+                except (requests.RequestException, urllib3.exceptions.HTTPError) as error:
+                    # What these say names the address as it was asked, which is all that is known of them anyway.
+                    raise _Transient(f"the connection failed ({type(error).__name__})") from error
+            except _Transient as failed:
+                if attempt + 1 == self._patience.attempts:
+                    raise Unavailable(str(failed)) from failed
+                time.sleep(_PAUSE)
+        raise AssertionError("no attempt")
+
+
+class _Transient(Exception):
+    """Worth another attempt."""
+
+
+def _demand(response: requests.Response, wanted: tuple[int, ...]) -> None:
+    code = response.status_code
+    if code in wanted:
+        return
+    said = ""
+    with suppress(requests.RequestException):
+        said = f" {found[1]}" if (found := _CODE.search(response.text[:4096])) else ""
+    told = f"HTTP {code}{said}"
+    raise (_Transient if code in _TRANSIENT else Unavailable)(told)
+
+
+def _received(blocks: object, into: BinaryIO, total: int | None, most: int, patience: Patience) -> Content:
+    if total is not None and total > most:
+        raise Wrong(f"it offers {total} bytes where at most {most} belong")
+    hasher = hashlib.sha256()
+    size = 0
+    since, got = time.monotonic(), 0
+    for block in blocks:  # type: ignore[attr-defined]
+        size, got = size + len(block), got + len(block)
+        if size > most:
+            raise Wrong(f"it sends more than the {most} bytes that belong there")
+        hasher.update(block)
+        into.write(block)
+        if time.monotonic() - since >= patience.silence:
+            if got < patience.least:
+                raise Unavailable(f"only {got} bytes in {patience.silence:.0f} s")
+            since, got = time.monotonic(), 0
+    if total is not None and size < total:
+        raise _Transient(f"cut off at {size} of {total} bytes")
+    into.flush()
+    return Content(sha256=hasher.hexdigest(), size=size)
+
+
+def _copied(read: Callable[[int], bytes], take: Callable[[bytes], object]) -> Content:
+    hasher, size = hashlib.sha256(), 0
+    while block := read(_BLOCK):
+        hasher.update(block)
+        take(block)
+        size += len(block)
+    return Content(sha256=hasher.hexdigest(), size=size)
