@@ -38,14 +38,12 @@ class Artefacts:
         self._write = write
         self._emit = emit
         self._down = False
+        self._refused: set[str] = set()
+        """What is there under these ids is to be replaced."""
 
     @classmethod
     def here(cls, settings: Settings, emit: Sink) -> Artefacts | None:
-        """None where no store is named.
-
-        Raises:
-            ArmletError: (INPUT, HOST) it is named and cannot be used, whoever answers.
-        """
+        """None where no store is named."""
         return None if settings.store is None else cls(Objects(settings.store), write=settings.write, emit=emit)
 
     def has(self, step_id: str) -> bool:
@@ -58,7 +56,7 @@ class Artefacts:
         Raises:
             ArmletError: (HOST) the disk is full or not writable.
         """
-        return self._asked(lambda: self._brought(step, step_id, store), otherwise=False, step=step)
+        return self._asked(lambda: self._brought(step, step_id, store), otherwise=False, step=step, step_id=step_id)
 
     def offer(self, step: str, step_id: str, folder: Path) -> None:
         """Puts a finished output there, where this machine may and nobody has yet."""
@@ -87,7 +85,8 @@ class Artefacts:
         return True
 
     def _offered(self, step: str, step_id: str, folder: Path) -> None:
-        if self._objects.size(_record_name(step_id)) is not None:
+        refused = step_id in self._refused
+        if not refused and self._objects.size(_record_name(step_id)) is not None:
             return
         self._emit(Note(text=f"{step}: sending it to {self._objects.address}"))
         with tempfile.TemporaryDirectory(dir=folder.parent, prefix=STAGING) as place:
@@ -95,14 +94,14 @@ class Artefacts:
             pack(folder, step_id, archive)
             content = content_of(archive)
             with archive.open("rb") as stream:
-                if self._objects.size(_object_name(content)) != content.size:
+                if refused or self._objects.size(_object_name(content)) != content.size:
                     self._objects.write(_object_name(content), stream, content.size)
         named = {"sha256": content.sha256, "size": content.size}
         record = digest.canonical_json({"schema": _SCHEMA, "id": step_id, "step": step, "object": named})
         # Last: whoever sees the record finds the object. Of two that send the same id, either's is good.
         self._objects.write(_record_name(step_id), io.BytesIO(record), len(record))
 
-    def _asked(self, ask: Callable[[], T], *, otherwise: T, step: str = "") -> T:
+    def _asked(self, ask: Callable[[], T], *, otherwise: T, step: str = "", step_id: str = "") -> T:
         if self._down:
             return otherwise
         try:
@@ -111,6 +110,7 @@ class Artefacts:
             self._down = True
             self._warn(f"the store {self._objects.address} cannot be used: {failed}; going on without it")
         except Wrong as lie:
+            self._refused.add(step_id)
             self._warn(f"{step}: refused what {self._objects.address} gave: {lie}; making it here")
         return otherwise
 

@@ -5,23 +5,24 @@ from __future__ import annotations
 import hashlib
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
-from typing import BinaryIO, TypeVar
+from typing import BinaryIO, Protocol, TypeVar
 from urllib.parse import quote
 
 import requests
 import urllib3
 from requests.auth import AuthBase, HTTPBasicAuth
 
+from armlet import digest
 from armlet.fetch.transport import Again, NotThere, Patience, PlaceFailed, new_session, opened
 from armlet.remote.settings import Address
 
 _PATIENT = Patience(connect=5.0, silence=30.0, attempts=2)
 _PAUSE = 0.5
-_BLOCK = 1 << 20
 _TRANSIENT = (408, 425, 429, 500, 502, 503, 504)
 _CODE = re.compile(r"<Code>([A-Za-z0-9.]{1,60})</Code>")
 
@@ -45,8 +46,16 @@ class Content:
 
 
 def content_of(path: Path) -> Content:
-    with path.open("rb") as stream:
-        return _copied(stream.read, lambda _block: None)
+    return Content(sha256=digest.of_file(path), size=path.stat().st_size)
+
+
+class Taker(Protocol):
+    """What a file to write to can do of all that a file can."""
+
+    def seek(self, place: int, /) -> object: ...
+    def truncate(self) -> object: ...
+    def write(self, data: bytes, /) -> object: ...
+    def flush(self) -> object: ...
 
 
 class _Bearer(AuthBase):
@@ -59,25 +68,30 @@ class _Bearer(AuthBase):
 
 
 class Objects:
-    """A folder of objects on a server. Names are relative paths."""
+    """A folder of objects on a server. Names are relative paths. Nobody is asked before the first question."""
 
     def __init__(self, address: Address, *, patience: Patience = _PATIENT) -> None:
-        """Raises:
-        ArmletError: (INPUT, HOST) an S3 address without credentials.
-        """
         self.address = address
         self._patience = patience
-        self._session = new_session()
-        self._root = address.url
-        if address.scheme == "s3":
+
+    @cached_property
+    def _access(self) -> tuple[str, requests.Session]:
+        """The URL below which the objects are, and what asks for them. Raises ``Unavailable``: without credentials."""
+        session = new_session()
+        root = self.address.url
+        if self.address.scheme == "s3":
             from armlet.remote import s3
 
-            self._root, self._session.auth = s3.access(address)
-        elif address.token:
-            self._session.auth = _Bearer(address.token)
-        elif address.user is not None:
+            try:
+                root, session.auth = s3.access(self.address.url)
+            except s3.NoCredentials as error:
+                raise Unavailable(str(error)) from error
+        elif self.address.token:
+            session.auth = _Bearer(self.address.token)
+        elif self.address.user is not None:
             # As bytes: requests would take text for latin-1.
-            self._session.auth = HTTPBasicAuth(address.user.encode(), (address.password or "").encode())
+            session.auth = HTTPBasicAuth(self.address.user.encode(), (self.address.password or "").encode())
+        return root, session
 
     def size(self, name: str) -> int | None:
         """Bytes of an object; None where there is none.
@@ -98,7 +112,7 @@ class Objects:
 
         return self._tried(ask)
 
-    def read(self, name: str, into: BinaryIO, *, most: int) -> Content | None:
+    def read(self, name: str, into: Taker, *, most: int) -> Content | None:
         """Writes an object to ``into`` and returns what came; None where there is none.
 
         Raises:
@@ -151,7 +165,11 @@ class Objects:
         return self._patience.connect, self._patience.silence
 
     def _url(self, name: str) -> str:
-        return f"{self._root}/{quote(name, safe='/')}"
+        return f"{self._access[0]}/{quote(name, safe='/')}"
+
+    @property
+    def _session(self) -> requests.Session:
+        return self._access[1]
 
     def _tried(self, ask: Callable[[], T]) -> T:
         for attempt in range(self._patience.attempts):
@@ -185,13 +203,13 @@ def _demand(response: requests.Response, wanted: tuple[int, ...]) -> None:
     raise (_Transient if code in _TRANSIENT else Unavailable)(told)
 
 
-def _received(blocks: object, into: BinaryIO, total: int | None, most: int, patience: Patience) -> Content:
+def _received(blocks: Iterator[bytes], into: Taker, total: int | None, most: int, patience: Patience) -> Content:
     if total is not None and total > most:
         raise Wrong(f"it offers {total} bytes where at most {most} belong")
     hasher = hashlib.sha256()
     size = 0
     since, got = time.monotonic(), 0
-    for block in blocks:  # type: ignore[attr-defined]
+    for block in blocks:
         size, got = size + len(block), got + len(block)
         if size > most:
             raise Wrong(f"it sends more than the {most} bytes that belong there")
@@ -204,13 +222,4 @@ def _received(blocks: object, into: BinaryIO, total: int | None, most: int, pati
     if total is not None and size < total:
         raise _Transient(f"cut off at {size} of {total} bytes")
     into.flush()
-    return Content(sha256=hasher.hexdigest(), size=size)
-
-
-def _copied(read: Callable[[int], bytes], take: Callable[[bytes], object]) -> Content:
-    hasher, size = hashlib.sha256(), 0
-    while block := read(_BLOCK):
-        hasher.update(block)
-        take(block)
-        size += len(block)
     return Content(sha256=hasher.hexdigest(), size=size)

@@ -69,7 +69,19 @@ LAYERS: tuple[frozenset[str], ...] = (
         }
     ),
     frozenset({"armlet.pipeline"}),
-    frozenset({"armlet.cli", "armlet.demo", "armlet.overview", "armlet.sinks", "armlet.verbs", "tasks"}),
+    frozenset(
+        {
+            "armlet.cli",
+            "armlet.demo",
+            "armlet.matrix",
+            "armlet.overview",
+            "armlet.releases",
+            "armlet.sinks",
+            "armlet.verbs",
+            "armlet.workflows",
+            "tasks",
+        }
+    ),
 )
 """Lowest first. A package stands for all its modules; a module imports from its own layer and from those below."""
 

@@ -107,9 +107,7 @@ def test_an_archive_depends_on_names_contents_and_modes_alone(tmp_path: Path) ->
 
 def test_many_publishers_of_one_id_do_no_harm(server: ObjectServer, tmp_path: Path) -> None:
     folders = [output(tmp_path / f"made-{number}") for number in range(6)]
-    workers = [
-        threading.Thread(target=artefacts(server.url).offer, args=("compile", ID, folder)) for folder in folders
-    ]
+    workers = [threading.Thread(target=artefacts(server.url).offer, args=("compile", ID, folder)) for folder in folders]
     for worker in workers:
         worker.start()
     for worker in workers:
@@ -185,8 +183,11 @@ def test_one_that_lies_is_refused_and_leaves_nothing(lie: str, server: ObjectSer
     assert [path.name for path in (tmp_path / "store").glob("*") if not path.name.endswith(".lock")] == []
     (warning,) = notes(told)
     assert "compile" in warning
-    # One lie is no reason not to ask for the others.
+    # One lie is no reason not to ask for the others, and who makes it then mends it for all.
     assert there.has(ID)
+    there.offer("compile", ID, tmp_path / "made")
+    assert artefacts(server.url, write=False).bring("compile", ID, store)
+    assert tree(store[ID]) == tree(tmp_path / "made")
 
 
 @pytest.mark.parametrize("method", ["HEAD", "GET"])
@@ -240,7 +241,6 @@ def test_credentials_go_to_the_server_and_nowhere_else(server: ObjectServer, tmp
     artefacts(f"{url}/x", told=told).has(ID)
     assert server.authorisations == {"Basic " + base64.b64encode(b"us er:p@ss").decode()}
     assert notes(told)
-    assert "ss" not in notes(told)[0].replace("missing", "").split("127.0.0.1")[0]
     assert "p%40ss" not in repr(told) + repr(address("X", url))
     assert "p@ss" not in repr(address("X", url))
 
