@@ -98,7 +98,7 @@ def test_a_tunnel_is_closed_with_its_owner(ssh: Path, tmp_path: Path) -> None:
 def test_a_companion_that_does_not_listen_is_ended(tmp_path: Path) -> None:
     started = time.monotonic()
     companion = Companion(Command(argv=("sh", "-c", "exec <&-; sleep 60")), tmp_path / "log")
-    assert companion.running
+    before = companion.running
     companion.end()
-    assert not companion.running
+    assert (before, companion.running) == (True, False)
     assert time.monotonic() - started < 30
