@@ -14,6 +14,7 @@ STORE = "ARMLET_STORE"
 COMPILE_CACHE = "ARMLET_COMPILE_CACHE"
 WRITE = "ARMLET_SHARE"
 TOKEN = "ARMLET_STORE_TOKEN"
+SHARING = frozenset({STORE, COMPILE_CACHE, WRITE, TOKEN})
 
 _OBJECTS = ("http", "https", "s3")
 _COMPILED = ("http", "https", "redis", "rediss")
