@@ -17,6 +17,7 @@ from armlet.remote.objects import Content, Objects, Unavailable, Wrong, content_
 
 SUMS = "SHA256SUMS"
 _LARGEST_SUMS = 1 << 20
+_SHOWN = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,8 +68,15 @@ def _is_published(objects: Objects, name: str, sums: bytes, url: str) -> bool:
     except Wrong:
         there = io.BytesIO(b"something larger")
     if there.getvalue() != sums:
-        raise _other(url, SUMS)
+        raise _other(url, _differing(sums, there.getvalue()))
     return True
+
+
+def _differing(sums: bytes, others: bytes) -> str:
+    """The names that two lists of sums do not agree on; that of the list, where they agree on all."""
+    lines = {*sums.decode().splitlines()} ^ {*others.decode(errors="replace").splitlines()}
+    names = sorted({line.partition("  ")[2] for line in lines} - {""})
+    return ", ".join(names[:_SHOWN]) + (" and others" if len(names) > _SHOWN else "") or SUMS
 
 
 def _is_missing(objects: Objects, name: str, content: Content, path: Path) -> bool:

@@ -124,3 +124,11 @@ def test_a_server_that_takes_nothing(status: int, server: ObjectServer, files: d
     with pytest.raises(ArmletError, match=str(status)) as caught:
         published(server, files)
     assert caught.value.kind is Kind.HOST
+
+
+def test_what_differs_is_named(server: ObjectServer, files: dict[str, Path]) -> None:
+    published(server, files)
+    files["a.tar.xz"].write_bytes(b"changed")
+    files["new"] = files["a.tar.xz"]
+    with pytest.raises(ArmletError, match=r"as a\.tar\.xz, new already"):
+        published(server, files)
