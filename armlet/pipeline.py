@@ -52,6 +52,8 @@ class Options:
     jobs: int | None = None
     """Compilers at once; None: from cores and memory."""
     shell_on_fail: bool = False
+    sharing: Settings | None = None
+    """What is shared with other machines; None: what the environment says."""
 
 
 def build(paths: Paths, sku: str, emit: Sink, options: Options | None = None) -> BuildReport:
@@ -67,8 +69,10 @@ def build(paths: Paths, sku: str, emit: Sink, options: Options | None = None) ->
     store.sweep()
     # Half-done steps that nobody came back to.
     remove_older(paths.work.glob("*"), _KEPT_SECONDS)
-    remote = Artefacts.here(Settings.here(), emit)
-    run = _Run(resolved=resolved, paths=paths, store=store, remote=remote, emit=emit, options=options or Options())
+    chosen = options or Options()
+    sharing = Settings.here() if chosen.sharing is None else chosen.sharing
+    remote = Artefacts.here(sharing, emit)
+    run = _Run(resolved=resolved, paths=paths, store=store, sharing=sharing, remote=remote, emit=emit, options=chosen)
     reports = run.all(planned)
     build_id = planned[-1].id
     dist = paths.dist(sku)
@@ -127,6 +131,7 @@ class _Run:
     resolved: Resolved
     paths: Paths
     store: Store
+    sharing: Settings
     remote: Artefacts | None
     emit: Sink
     options: Options
@@ -186,6 +191,7 @@ class _Run:
                         emit=self.emit,
                         jobs=self.options.jobs or jobs_for(len(os.sched_getaffinity(0)), available_memory()),
                         shell_on_fail=self.options.shell_on_fail,
+                        sharing=self.sharing,
                     )
                 )
             remove_tree(scratch)

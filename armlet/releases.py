@@ -15,8 +15,8 @@ from armlet.remote.objects import Objects
 from armlet.remote.settings import TOKEN, address
 
 PLACE = "ARMLET_PUBLISH"
-_PARTS = ("packages", "sbom")
-"""Folders of ``dist``, each with one of every SKU: what other commands made of the build."""
+_PACKED = "packages"
+"""The folder of ``dist`` with what was packed of each SKU."""
 _ID = 16
 
 
@@ -50,11 +50,8 @@ def _files(paths: Paths, sku: str) -> dict[str, Path]:
     # What the build left, and not what a smoke added: that has other times in it whenever it runs.
     listed = [line.split("  ", 1)[1] for line in (dist / SUMS).read_text(encoding="utf-8").splitlines()]
     own = {name: dist / name for name in listed}
-    for part in _PARTS:
-        folder = paths.dist(part) / sku
-        own |= {
-            f"{part}/{path.relative_to(folder).as_posix()}": path
-            for path in sorted(folder.rglob("*"))
-            if path.is_file()
-        }
-    return own
+    folder = paths.dist(_PACKED) / sku
+    packed = {
+        f"{_PACKED}/{path.relative_to(folder).as_posix()}": path for path in sorted(folder.rglob("*")) if path.is_file()
+    }
+    return own | packed

@@ -19,7 +19,6 @@ from armlet.errors import ArmletError, Kind
 from armlet.files import copy_tree
 from armlet.process import Command
 from armlet.remote import proxy
-from armlet.remote.settings import Settings
 from armlet.reproducible import EPOCH
 from armlet.spec.cpu import runs_on
 from armlet.steps import foreign, image, operators, python_headers
@@ -132,7 +131,7 @@ def container(work: Work, build: Path, **environment: str) -> Iterator[Do]:
     log = work.scratch / "compile.log"
     name = f"armlet-compile-{work.id[:12]}"
     with (
-        proxy.serving(Settings.here(), info.packages.get("ccache", "0"), work.emit) as shared,
+        proxy.serving(work.sharing, info.packages.get("ccache", "0"), work.emit) as shared,
         work.engine.container(
             image=info.tag, mounts=(*mounts, *shared.mounts), name=name, workdir=cmake.BUILD
         ) as runner,

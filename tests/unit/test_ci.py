@@ -15,6 +15,7 @@ from armlet.errors import ArmletError, Kind
 from armlet.events import Event, Note, StepStarted, silent
 from armlet.matrix import Row
 from armlet.paths import Paths
+from armlet.remote.settings import Settings
 from armlet.steps.base import Step, Work
 from tests.fakes.object_server import ObjectServer
 from tests.fakes.recipes import FakeProject
@@ -195,3 +196,12 @@ def test_nothing_is_published_without_a_place_or_a_build(tmp_path: Path) -> None
 def test_the_matrix_is_one_line_of_json() -> None:
     made = matrix.github([Row(sku=SKU, id="0" * 64, toolchain="t")])
     assert json.loads(json.dumps(made)) == {"include": [{"sku": SKU, "id": "0" * 64, "toolchain": "t"}]}
+
+
+def test_a_build_may_be_asked_to_share_nothing(shared: ObjectServer, tmp_path: Path) -> None:
+    build(checkout(tmp_path / "one"))
+    shared.seen.clear()
+    MADE.clear()
+    pipeline.build(checkout(tmp_path / "two"), SKU, silent, pipeline.Options(sharing=Settings()))
+    assert MADE == ["sources", "operators", "compile", "package"]
+    assert shared.seen == []
