@@ -109,6 +109,10 @@ class Artefacts:
         except Unavailable as failed:
             self._down = True
             self._warn(f"the store {self._objects.address} cannot be used: {failed}; going on without it")
+        except OSError as error:
+            # No room to pack it: the output itself is made.
+            self._down = True
+            self._warn(f"nothing is sent to {self._objects.address}: {error.strerror or error}")
         except Wrong as lie:
             self._refused.add(step_id)
             self._warn(f"{step}: refused what {self._objects.address} gave: {lie}; making it here")

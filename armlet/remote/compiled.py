@@ -56,6 +56,8 @@ def _path(key: str) -> str:
 class OnRedis:
     def __init__(self, address: Address) -> None:
         from redis import Redis
+        from redis.backoff import NoBackoff
+        from redis.retry import Retry
 
         self._client = Redis.from_url(
             address.url,
@@ -64,6 +66,8 @@ class OnRedis:
             password=address.password if address.password is not None else address.user,
             socket_timeout=_SECONDS,
             socket_connect_timeout=_SECONDS,
+            # A compiler waits meanwhile.
+            retry=Retry(NoBackoff(), 1),
         )
 
     def get(self, key: str) -> bytes | None:

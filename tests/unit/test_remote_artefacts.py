@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import errno
 import io
 import json
 import os
@@ -290,3 +291,17 @@ def test_a_redirected_upload_is_no_upload(server: ObjectServer) -> None:
     server.status["PUT"] = 307
     with pytest.raises(Unavailable):
         Objects(address("X", server.url)).write("a", io.BytesIO(b"x"), 1)
+
+
+def test_no_room_to_pack_is_no_failure_of_the_build(
+    server: ObjectServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_words: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("armlet.remote.artefacts.pack", full)
+    told: list[Event] = []
+    artefacts(server.url, told=told).offer("compile", ID, output(tmp_path / "made"))
+    (warning,) = notes(told)
+    assert "No space left" in warning
+    assert server.objects == {}
