@@ -18,7 +18,7 @@ import urllib3
 from requests.auth import AuthBase, HTTPBasicAuth
 
 from armlet import digest
-from armlet.fetch.transport import Again, NotThere, Patience, PlaceFailed, new_session, opened
+from armlet.fetch.transport import Again, NotThere, Patience, PlaceFailed, cause, new_session, opened
 from armlet.remote.settings import Address
 
 _PATIENT = Patience(connect=5.0, silence=30.0, attempts=2)
@@ -179,8 +179,7 @@ class Objects:
                 except (requests.Timeout, urllib3.exceptions.TimeoutError) as error:
                     raise Unavailable("it does not answer in time") from error
                 except (requests.RequestException, urllib3.exceptions.HTTPError) as error:
-                    # What these say names the address as it was asked, which is all that is known of them anyway.
-                    raise _Transient(f"the connection failed ({type(error).__name__})") from error
+                    raise _Transient(cause(error)) from error
             except _Transient as failed:
                 if attempt + 1 == self._patience.attempts:
                     raise Unavailable(str(failed)) from failed
