@@ -10,6 +10,7 @@ from invoke.tasks import task
 from armlet import cli
 from armlet.cli import edge
 from armlet.verbs import (
+    ci,
     key_new,
     model_check,
     model_convert,
@@ -286,4 +287,5 @@ namespace = Collection(
     Collection("key", key_new.new),
     Collection("service", service_package.package),
     Collection("update", update_publish.publish, update_send.send, update_watch.watch),
+    Collection("ci", ci.matrix_, ci.workflow, ci.publish),
 )

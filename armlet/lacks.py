@@ -134,6 +134,7 @@ PROGRAMS = (
     "qemu-aarch64-static",
     "qemu-arm",
     "qemu-arm-static",
+    "redis-server",
     "systemd-analyze",
 )
 """What a survey must look for, so that the checks below can judge."""
@@ -167,6 +168,12 @@ CHECKS: tuple[Check, ...] = (
         name="curl",
         why="tests run the examples in the service's documentation",
         judge=_program(("curl",), "curl", blocking=False),
+        for_tests=True,
+    ),
+    Check(
+        name="redis-server",
+        why="tests share compiled objects through it",
+        judge=_program(("redis-server",), "redis-server", blocking=False),
         for_tests=True,
     ),
     Check(

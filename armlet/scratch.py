@@ -16,18 +16,8 @@ from armlet.store import remove_older
 _MARK = "armlet-"
 _LEFT = frozenset(
     (
-        "models",
-        "smoke",
-        "profile",
-        "observe",
-        "convert",
-        "inspect",
-        "quantise",
-        "import",
-        "pack",
-        "package",
-        "packages",
-        "service",
+        *("models", "smoke", "profile", "observe", "convert", "inspect", "quantise", "import", "pack", "package"),
+        *("packages", "service", "ccache", "engine"),
     )
 )
 """What commands that were killed leave."""

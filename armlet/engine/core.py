@@ -18,6 +18,7 @@ from requests.exceptions import RequestException
 
 from armlet.engine.container import BASE_ENVIRONMENT, ContainerRunner, Lines, Mount, client_program, interrupts_wait
 from armlet.engine.context import write_context
+from armlet.engine.elsewhere import Tunnel, demand_shared
 from armlet.engine.failures import explained, is_full, malformed_host, refused, unreachable
 from armlet.engine.owner import is_stale, labels_of_this_process
 from armlet.engine.space import require_space
@@ -37,8 +38,9 @@ _ANSWER_SECONDS = 600
 class Engine:
     """A container engine that answered. Make one with ``connect``."""
 
-    def __init__(self, api: APIClient) -> None:
+    def __init__(self, api: APIClient, tunnel: Tunnel | None = None) -> None:
         self._api = api
+        self._tunnel = tunnel
         weakref.finalize(self, api.close)
         self._info: dict[str, Any] = api.info()
 
@@ -60,10 +62,13 @@ class Engine:
         if host is not None and _is_malformed(host):
             raise malformed_host(host)
         try:
-            _knock(host or _LOCAL)
-            api = from_env(timeout=_CONNECT_SECONDS).api
+            tunnel = Tunnel(host) if host is not None and host.startswith("ssh:") else None
+            # Not the SDK's own ssh: it hangs up while a command's output is still on its way.
+            place = tunnel.url if tunnel else host or _LOCAL
+            _knock(place)
+            api = from_env(timeout=_CONNECT_SECONDS, environment={**os.environ, "DOCKER_HOST": place}).api
             api.timeout = _ANSWER_SECONDS
-            return cls(api)
+            return cls(api, tunnel)
         except (DockerException, OSError, ValueError) as error:
             raise unreachable(error, host) from error
 
@@ -190,8 +195,11 @@ class Engine:
             except BaseException:
                 self._remove(full_name)
                 raise
+        runner = ContainerRunner(self._api, full_name, user=self.user)
         try:
-            yield ContainerRunner(self._api, full_name, user=self.user)
+            if named := os.environ.get("DOCKER_HOST"):
+                demand_shared(runner, mounts, engine=named)
+            yield runner
         finally:
             self._remove(full_name)
 

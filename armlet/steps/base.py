@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +11,7 @@ from armlet.config import Resolved
 from armlet.engine import Engine
 from armlet.events import Sink
 from armlet.paths import Paths
+from armlet.remote.settings import Settings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,6 +33,8 @@ class Work:
     """Compilers at once."""
     shell_on_fail: bool = False
     """Open a shell in the container of a failed command before it is removed."""
+    sharing: Settings = field(default_factory=Settings)
+    """What is shared with other machines."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,3 +48,5 @@ class Step:
     needs: tuple[str, ...]
     facts: Callable[[Resolved], Mapping[str, Any]]
     run: Callable[[Work], None]
+    shared: bool = False
+    """Machines may hand the output on to each other: it is all that the step does, and cheaper to get than to make."""

@@ -52,7 +52,7 @@ LAYERS: tuple[frozenset[str], ...] = (
             "armlet.yamlfile",
         }
     ),
-    frozenset({"armlet.engine", "armlet.fetch", "armlet.scratch", "armlet.store"}),
+    frozenset({"armlet.engine", "armlet.fetch", "armlet.remote", "armlet.scratch", "armlet.store"}),
     frozenset(
         {
             "armlet.doctor",
@@ -72,7 +72,19 @@ LAYERS: tuple[frozenset[str], ...] = (
         }
     ),
     frozenset({"armlet.pipeline"}),
-    frozenset({"armlet.cli", "armlet.demo", "armlet.overview", "armlet.sinks", "armlet.verbs", "tasks"}),
+    frozenset(
+        {
+            "armlet.cli",
+            "armlet.demo",
+            "armlet.matrix",
+            "armlet.overview",
+            "armlet.releases",
+            "armlet.sinks",
+            "armlet.verbs",
+            "armlet.workflows",
+            "tasks",
+        }
+    ),
 )
 """Lowest first. A package stands for all its modules; a module imports from its own layer and from those below."""
 
