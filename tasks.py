@@ -10,6 +10,7 @@ from invoke.tasks import task
 from armlet import cli
 from armlet.cli import edge
 from armlet.verbs import (
+    ci,
     key_new,
     model_check,
     model_convert,
@@ -19,6 +20,7 @@ from armlet.verbs import (
     model_quantise,
     model_verify,
     sbom,
+    package,
     service_package,
     sku_operators,
     sources_providers,
@@ -279,6 +281,7 @@ namespace = Collection(
     show_gates,
     clean,
     sbom.sbom,
+    package.package,
     Collection("sku", sku_list, sku_show, sku_new, sku_overview, sku_operators.operators),
     Collection("sources", sources_fetch, sources_lock, sources_providers.providers),
     Collection("toolchain", toolchain_image, toolchain_shell),
@@ -296,4 +299,5 @@ namespace = Collection(
     Collection("key", key_new.new),
     Collection("service", service_package.package),
     Collection("update", update_publish.publish, update_send.send, update_watch.watch),
+    Collection("ci", ci.matrix_, ci.workflow, ci.publish),
 )

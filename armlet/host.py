@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 
+from armlet.engine.elsewhere import Tunnel
+from armlet.errors import ArmletError
 from armlet.process import Command, Runner
 
 ENGINE_SOCKET = "/var/run/docker.sock"
@@ -64,6 +66,8 @@ def search_path(environment: Mapping[str, str] = os.environ) -> str:
 
 def engine_state(place: str, *, installed: bool) -> EngineState:
     """Tries the engine at ``place`` (a ``DOCKER_HOST`` value, or empty for the default socket)."""
+    if place.startswith("ssh:"):
+        return EngineState.REACHABLE if _leads_to_one(place) else EngineState.ELSEWHERE
     if place and not place.startswith(_SCHEME):
         return EngineState.REACHABLE if _answers(place) else EngineState.ELSEWHERE
     path = place.removeprefix(_SCHEME) or ENGINE_SOCKET
@@ -93,6 +97,14 @@ def _pings(client: socket.socket) -> bool:
         return client.recv(16).startswith(b"HTTP/1.")
     except OSError:
         return False
+
+
+def _leads_to_one(place: str) -> bool:
+    try:
+        tunnel = Tunnel(place)
+    except (ArmletError, OSError, ValueError):
+        return False
+    return engine_state(tunnel.url, installed=False) is EngineState.REACHABLE
 
 
 def _answers(place: str) -> bool:

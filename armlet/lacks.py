@@ -128,11 +128,13 @@ PROGRAMS = (
     "mosquitto",
     "newuidmap",
     "patch",
+    "pkg-config",
     "podman",
     "qemu-aarch64",
     "qemu-aarch64-static",
     "qemu-arm",
     "qemu-arm-static",
+    "redis-server",
     "systemd-analyze",
 )
 """What a survey must look for, so that the checks below can judge."""
@@ -169,6 +171,12 @@ CHECKS: tuple[Check, ...] = (
         for_tests=True,
     ),
     Check(
+        name="redis-server",
+        why="tests share compiled objects through it",
+        judge=_program(("redis-server",), "redis-server", blocking=False),
+        for_tests=True,
+    ),
+    Check(
         name="systemd-analyze",
         why="tests judge the service's sandbox with it",
         judge=_program(("systemd-analyze",), "systemd", blocking=False),
@@ -178,6 +186,12 @@ CHECKS: tuple[Check, ...] = (
         name="mosquitto",
         why="tests talk MQTT with it as their broker",
         judge=_program(("mosquitto",), "mosquitto", blocking=False),
+        for_tests=True,
+    ),
+    Check(
+        name="pkg-config",
+        why="tests build against the runtime's package with it",
+        judge=_program(("pkg-config",), "pkg-config", blocking=False),
         for_tests=True,
     ),
     Check(

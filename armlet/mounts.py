@@ -13,7 +13,9 @@ SDKS = "/sdk"
 """Vendors' files, one folder each, read-only."""
 LIBRARIES = f"{BUILD}/libraries"
 """Links to the shared libraries of components that travel in the package, by the name that a linker looks for."""
-ROOTS = (SOURCES, BUILD, HEADERS, SDKS, "/armlet", "/ccache", "/in", "/scratch")
+COMPILE_CACHE = "/compile-cache"
+"""The folder of the socket behind which compiled objects are shared."""
+ROOTS = (SOURCES, BUILD, HEADERS, SDKS, COMPILE_CACHE, "/armlet", "/ccache", "/in", "/scratch")
 """Every folder that a build's containers are given."""
 
 # Not the end of a longer path, as in -ffile-prefix-map=/src=/usr/src/armlet, and not the beginning of a longer name.

@@ -17,6 +17,8 @@ from armlet.gates import GateResult, demand_intact, evaluate, recorded
 from armlet.host import available_memory
 from armlet.jobs import jobs as jobs_for
 from armlet.paths import Paths
+from armlet.remote.artefacts import Artefacts
+from armlet.remote.settings import Settings
 from armlet.steps import compile as compile_step
 from armlet.steps import image, operators, package, sources
 from armlet.steps.base import Step, Work
@@ -51,6 +53,8 @@ class Options:
     """Compilers at once; None: from cores and memory."""
     shell_on_fail: bool = False
     surroundings: Surroundings = field(default_factory=Surroundings)
+    sharing: Settings | None = None
+    """What is shared with other machines; None: what the environment says."""
 
 
 def build(paths: Paths, sku: str, emit: Sink, options: Options | None = None) -> BuildReport:
@@ -87,7 +91,9 @@ def make(
     store.sweep()
     # Half-done steps that nobody came back to.
     remove_older(paths.work.glob("*"), _KEPT_SECONDS)
-    run = _Run(resolved=resolved, paths=paths, store=store, emit=emit, options=options)
+    sharing = Settings.here() if options.sharing is None else options.sharing
+    remote = Artefacts.here(sharing, emit)
+    run = _Run(resolved=resolved, paths=paths, store=store, sharing=sharing, remote=remote, emit=emit, options=options)
     names = [step.name for step in planned]
     reports = run.all(planned[: names.index(until) + 1])
     return planned, run.outputs, reports
@@ -125,7 +131,7 @@ def source_tree(paths: Paths, sku: str) -> Path:
     found = Store(paths.artifacts).find(step.id)
     if found is None:
         what = f"the sources of {sku} are not unpacked"
-        raise ArmletError(what, hint=f"./inv build --sku {sku} begins with that", kind=Kind.INPUT)
+        raise ArmletError(what, hint=f"ARMLET_STORE= ./inv build --sku {sku} begins with that", kind=Kind.INPUT)
     return found / sources.ROOT
 
 
@@ -147,13 +153,29 @@ class _Run:
     resolved: Resolved
     paths: Paths
     store: Store
+    sharing: Settings
+    remote: Artefacts | None
     emit: Sink
     options: Options
     engine: Engine | None = None
     outputs: dict[str, Path] = field(default_factory=dict)
 
     def all(self, planned: Sequence[plan.Planned]) -> tuple[StepReport, ...]:
-        return tuple(self._one(entry, step) for entry, step in zip(planned, STEPS, strict=False))
+        steps = list(zip(planned, STEPS, strict=False))
+        needed = self._needed(steps)
+        return tuple(self._one(entry, step) for entry, step in steps if entry.name in needed)
+
+    def _needed(self, steps: Sequence[tuple[plan.Planned, Step]]) -> frozenset[str]:
+        """The steps whose outputs must be here: what a step was made of need not, where others made it."""
+        if self.remote is None:
+            return frozenset(entry.name for entry, _ in steps)
+        needed = {steps[-1][0].name}
+        for entry, step in reversed(steps):
+            if entry.name not in needed or self.store.find(entry.id) is not None:
+                continue
+            if not (step.shared and self.remote.bring(entry.name, entry.id, self.store)):
+                needed.update(entry.needs)
+        return frozenset(needed)
 
     def _one(self, entry: plan.Planned, step: Step) -> StepReport:
         started = time.monotonic()
@@ -163,6 +185,8 @@ class _Run:
             self.emit(StepStarted(step=entry.name, id=entry.id))
             output = self._made(entry, step)
         self.outputs[entry.name] = output
+        if step.shared and self.remote is not None:
+            self.remote.offer(entry.name, entry.id, output)
         seconds = time.monotonic() - started
         self.emit(StepDone(step=entry.name, id=entry.id, cached=cached, seconds=seconds, output=output))
         return StepReport(name=entry.name, id=entry.id, cached=cached, seconds=seconds)
@@ -190,6 +214,7 @@ class _Run:
                         jobs=self.options.jobs or jobs_for(len(os.sched_getaffinity(0)), available_memory()),
                         view=self.options.surroundings.view,
                         shell_on_fail=self.options.shell_on_fail,
+                        sharing=self.sharing,
                     )
                 )
             remove_tree(scratch)

@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path, PurePath
-from typing import Protocol
+from typing import Any, Protocol
 
 from armlet.errors import ArmletError, Kind
 from armlet.events import Line, Sink, silent
@@ -131,7 +131,7 @@ class HostRunner:
         return Done(code=code, tail=tuple(tail))
 
 
-def _end_group(process: subprocess.Popen[str]) -> None:
+def _end_group(process: subprocess.Popen[Any]) -> None:
     for number in (signal.SIGTERM, signal.SIGKILL):
         try:
             os.killpg(process.pid, number)
@@ -157,6 +157,41 @@ def start_daemon(command: Command, log: Path) -> int:
     # Reaped by init, not by us: this keeps Popen's destructor from warning about a child still running.
     process.returncode = 0
     return process.pid
+
+
+class Companion:
+    """A program that ends when its input does: with this process, however that ends."""
+
+    def __init__(self, command: Command, log: Path) -> None:
+        """Raises:
+        ArmletError: the program is not there, or may not be run.
+        """
+        try:
+            with log.open("ab") as stream:
+                self._process = subprocess.Popen(
+                    command.argv,
+                    env={**base_environment(), **command.env},
+                    stdin=subprocess.PIPE,
+                    stdout=stream,
+                    stderr=stream,
+                    start_new_session=True,
+                )
+        except OSError as error:
+            raise ArmletError(
+                f"cannot run {command.argv[0]}: {error.strerror}", hint="install it", kind=Kind.HOST
+            ) from error
+
+    @property
+    def running(self) -> bool:
+        return self._process.poll() is None
+
+    def end(self) -> None:
+        if self._process.stdin is not None:
+            self._process.stdin.close()
+        try:
+            self._process.wait(timeout=5)
+        except subprocess.TimeoutExpired:
+            _end_group(self._process)
 
 
 def checked(runner: Runner, command: Command, *, what: str, kind: Kind, emit: Sink = silent) -> Done:

@@ -15,7 +15,10 @@ from armlet.store import remove_older
 
 _MARK = "armlet-"
 _LEFT = frozenset(
-    ("models", "smoke", "profile", "observe", "convert", "inspect", "quantise", "import", "pack", "package", "service")
+    (
+        *("models", "smoke", "profile", "observe", "convert", "inspect", "quantise", "import", "pack", "package"),
+        *("packages", "service", "ccache", "engine"),
+    )
 )
 """What commands that were killed leave."""
 _LONGEST_SMOKE_SECONDS = 24 * 3600

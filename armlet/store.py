@@ -16,7 +16,8 @@ from armlet.errors import host_error, is_host_error
 from armlet.events import Sink
 from armlet.files import alone, copy_tree, write_whole
 
-_STAGING = ".staging-"
+STAGING = ".staging-"
+"""How the names of folders begin that become outputs, or help to make one."""
 _LONGEST_STEP_SECONDS = 24 * 3600
 
 
@@ -58,7 +59,7 @@ class Store:
         """
         try:
             self._root.mkdir(parents=True, exist_ok=True)
-            mark = f"{_STAGING}{step_id[:16]}-"
+            mark = f"{STAGING}{step_id[:16]}-"
             for left in self._root.glob(f"{mark}*"):
                 remove_tree(left)
             staging = Path(tempfile.mkdtemp(prefix=mark, dir=self._root))
@@ -94,7 +95,7 @@ class Store:
 
     def sweep(self) -> None:
         """Removes what a killed process left half-done (anything staged for longer than any step takes)."""
-        remove_older(self._root.glob(f"{_STAGING}*"), _LONGEST_STEP_SECONDS)
+        remove_older(self._root.glob(f"{STAGING}*"), _LONGEST_STEP_SECONDS)
 
 
 def _state(folder: Path) -> str:

@@ -12,6 +12,7 @@ from armlet.errors import ArmletError, Kind, host_error
 from armlet.events import Note, Sink
 from armlet.paths import Paths
 from armlet.process import Command, Runner
+from armlet.remote.settings import SHARING
 
 _STATIC = (
     ("ruff", "format", "--check"),
@@ -66,6 +67,8 @@ def _run(paths: Paths, runner: Runner, emit: Sink, tools: tuple[tuple[str, ...],
 def _settings(environment: Mapping[str, str]) -> dict[str, str]:
     """Of the caller's environment what the tests go by: our own variables, and whether this is a CI."""
     kept = {name: value for name, value in environment.items() if name.startswith("ARMLET_") or name == "CI"}
+    # What tests build is built, and nobody else's.
+    kept = {name: value for name, value in kept.items() if name not in SHARING}
     # Lines as they come, although they go through a pipe.
     return {**kept, "PYTHONUNBUFFERED": "1"}
 

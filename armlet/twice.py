@@ -6,7 +6,7 @@ import os
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from armlet import compare, pipeline
@@ -21,6 +21,7 @@ from armlet.mounts import View
 from armlet.paths import Paths
 from armlet.pipeline import Options
 from armlet.plan import Planned
+from armlet.remote.settings import Settings
 from armlet.store import Store, remove_tree, replace_tree
 
 SHARED_UNTIL = "operators"
@@ -30,6 +31,8 @@ _DIST, _ALSO = "dist", "packages"
 _SHOWN = 10
 _STRANGER = 12345
 _UMASK = 0o002
+_ALONE = Settings()
+"""What other machines made is nothing that this one has built."""
 _COLD: Mapping[str, str] = {"CCACHE_DISABLE": "1"}
 _ELSEWHERE: Mapping[str, str] = {
     "HOME": "/var/tmp",
@@ -126,7 +129,7 @@ def build(
     """
     options = options or Options()
     resolved = resolve(paths, sku)
-    planned, shared, _ = pipeline.make(paths, resolved, emit, options, until=SHARED_UNTIL)
+    planned, shared, _ = pipeline.make(paths, resolved, emit, replace(options, sharing=_ALONE), until=SHARED_UNTIL)
     root = os.geteuid() == 0
     chosen = passes(len(os.sched_getaffinity(0)), available_memory(), options.jobs, root=root)
     place = paths.cache / "twice" / sku
@@ -198,7 +201,7 @@ def _prepared(paths: Paths, cache: Path, planned: tuple[Planned, ...], shared: M
 
 def _build(paths: Paths, resolved: Resolved, emit: Sink, options: Options, one: Pass) -> Path:
     with _umask(one.umask):
-        own = Options(jobs=one.jobs, shell_on_fail=options.shell_on_fail, surroundings=one.surroundings)
+        own = replace(options, jobs=one.jobs, surroundings=one.surroundings, sharing=_ALONE)
         planned, outputs, _ = pipeline.make(paths, resolved, emit, own)
         return outputs[planned[-1].name]
 

@@ -12,7 +12,7 @@ VERSION = f"{FOLDER}/onnxruntimeConfigVersion.cmake"
 
 _CONFIG = Template("""\
 # Relocatable: paths are found from where this file lies.
-get_filename_component(_onnxruntime_prefix "$${CMAKE_CURRENT_LIST_DIR}/../../.." ABSOLUTE)
+get_filename_component(_onnxruntime_prefix "$${CMAKE_CURRENT_LIST_DIR}/$up" $how)
 
 if(NOT TARGET onnxruntime::onnxruntime)
   add_library(onnxruntime::onnxruntime SHARED IMPORTED)
@@ -45,14 +45,19 @@ endif()
 """)
 
 
-def config(*, library: str, soname: str, foreign: Sequence[str] = ()) -> str:
+def config(*, library: str, soname: str, foreign: Sequence[str] = (), installed: bool = False) -> str:
     """``onnxruntimeConfig.cmake``; ``library`` is the path of the real file below the runtime's folder.
 
-    ``foreign`` are those of the libraries that it needs and that lie beside it: a linker has to be told.
+    Args:
+        foreign: those of the libraries that it needs and that lie beside it: a linker has to be told.
+        installed: below ``/usr``, which has a link to its libraries in the root folder: CMake may come that way.
     """
+    # The folder of this file is as deep below that of the libraries as that is above it.
+    up = "/".join([".."] * (library.count("/") + 2))
     paths = ";".join(f"${{_onnxruntime_prefix}}/{path}" for path in foreign)
     beside = f'\n    IMPORTED_LINK_DEPENDENT_LIBRARIES "{paths}"' if foreign else ""
-    return _CONFIG.substitute(library=library, soname=soname, beside=beside)
+    how = "REALPATH" if installed else "ABSOLUTE"
+    return _CONFIG.substitute(library=library, soname=soname, beside=beside, up=up, how=how)
 
 
 def version_file(*, version: str, pointer_bytes: int) -> str:

@@ -18,6 +18,7 @@ from requests.exceptions import RequestException
 
 from armlet.engine.container import ContainerRunner, Lines, Mount, bind, client_program, interrupts_wait
 from armlet.engine.context import write_context
+from armlet.engine.elsewhere import Tunnel, demand_shared
 from armlet.engine.failures import explained, is_full, malformed_host, refused, unreachable
 from armlet.engine.owner import is_stale, labels_of_this_process
 from armlet.engine.space import require_space
@@ -38,8 +39,11 @@ _ANSWER_SECONDS = 600
 class Engine:
     """A container engine that answered. Make one with ``connect``."""
 
-    def __init__(self, api: APIClient, surroundings: Surroundings | None = None) -> None:
+    def __init__(
+        self, api: APIClient, tunnel: Tunnel | None = None, surroundings: Surroundings | None = None
+    ) -> None:
         self._api = api
+        self._tunnel = tunnel
         self._surroundings = surroundings or Surroundings()
         weakref.finalize(self, api.close)
         self._info: dict[str, Any] = api.info()
@@ -62,10 +66,13 @@ class Engine:
         if host is not None and _is_malformed(host):
             raise malformed_host(host)
         try:
-            _knock(host or _LOCAL)
-            api = from_env(timeout=_CONNECT_SECONDS).api
+            tunnel = Tunnel(host) if host is not None and host.startswith("ssh:") else None
+            # Not the SDK's own ssh: it hangs up while a command's output is still on its way.
+            place = tunnel.url if tunnel else host or _LOCAL
+            _knock(place)
+            api = from_env(timeout=_CONNECT_SECONDS, environment={**os.environ, "DOCKER_HOST": place}).api
             api.timeout = _ANSWER_SECONDS
-            return cls(api, surroundings)
+            return cls(api, tunnel, surroundings)
         except (DockerException, OSError, ValueError) as error:
             raise unreachable(error, host) from error
 
@@ -194,9 +201,12 @@ class Engine:
             except BaseException:
                 self._remove(full_name)
                 raise
+        shared = [mount.source for mount in mounts if not mount.read_only]
+        runner = ContainerRunner(self._api, full_name, user=self.user, surroundings=around, shared=shared)
         try:
-            shared = [mount.source for mount in mounts if not mount.read_only]
-            yield ContainerRunner(self._api, full_name, user=self.user, surroundings=around, shared=shared)
+            if named := os.environ.get("DOCKER_HOST"):
+                demand_shared(runner, mounts, engine=named)
+            yield runner
         finally:
             self._remove(full_name)
 

@@ -12,10 +12,14 @@ from pathlib import Path
 from requests.exceptions import RequestException
 from urllib3.exceptions import HTTPError
 
+from armlet.engine.elsewhere import REMEDY, UNSEEN
 from armlet.engine.space import disk_full
 from armlet.errors import ArmletError, Kind
 
-_REMEDIES = (("container-init binary", "Podman's init process is a package of its own: sudo apt install catatonit"),)
+_REMEDIES = (
+    ("container-init binary", "Podman's init process is a package of its own: sudo apt install catatonit"),
+    (UNSEEN, REMEDY),
+)
 _NO_SPACE = ("no space left on device", "disk quota exceeded")
 
 
@@ -42,8 +46,10 @@ def unreachable(error: BaseException, docker_host: str | None) -> ArmletError:
             docker_host,
         )
     if docker_host is not None:
+        # ssh knows better than anybody what is wrong with the way there.
+        told = f": {error}" if docker_host.startswith("ssh:") else ""
         return _host(
-            f"no engine answers at DOCKER_HOST={docker_host}",
+            f"no engine answers at DOCKER_HOST={docker_host}{told}",
             "start it (for Podman: systemctl --user start podman.socket), or: unset DOCKER_HOST",
             docker_host,
         )
@@ -57,7 +63,7 @@ def unreachable(error: BaseException, docker_host: str | None) -> ArmletError:
 def malformed_host(docker_host: str) -> ArmletError:
     return _host(
         f'DOCKER_HOST="{docker_host}" is not the address of an engine',
-        "use unix:///path/to/docker.sock or tcp://host:port, or: unset DOCKER_HOST",
+        "use unix:///path/to/docker.sock, tcp://host:port or ssh://user@host, or: unset DOCKER_HOST",
         docker_host,
     )
 

@@ -122,11 +122,11 @@ def opened(url: str, offset: int, session: requests.Session, patience: Patience)
     except (requests.Timeout, urllib3.exceptions.TimeoutError) as error:
         raise PlaceFailed(f"no byte for {patience.silence:g} s", again=Again.LATER) from error
     except requests.exceptions.SSLError as error:
-        raise PlaceFailed(f"its certificate is not trusted: {_cause(error)}") from error
+        raise PlaceFailed(f"its certificate is not trusted: {cause(error)}") from error
     except (requests.exceptions.InvalidURL, requests.exceptions.InvalidSchema) as error:
         raise PlaceFailed(str(error)) from error
     except (requests.RequestException, urllib3.exceptions.HTTPError) as error:
-        raise PlaceFailed(_cause(error), again=Again.SOON) from error
+        raise PlaceFailed(cause(error), again=Again.SOON) from error
 
 
 def _reply(response: requests.Response, offset: int) -> Reply | None:
@@ -176,7 +176,7 @@ def _opened_file(url: str, offset: int) -> Iterator[Reply]:
         raise PlaceFailed("may not be read") from error
 
 
-def _cause(error: BaseException) -> str:
+def cause(error: BaseException) -> str:
     """The innermost reason: the outer layers only repeat the URL."""
     while True:
         inner = getattr(error, "reason", None) or next((a for a in error.args if isinstance(a, BaseException)), None)

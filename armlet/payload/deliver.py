@@ -75,7 +75,7 @@ class Packing:
         return [path for path in sorted(self.delivery.out.glob("*")) if re.fullmatch(named, path.name)]
 
     def _targets(self) -> tuple[Path, ...]:
-        names = (f"{self._stem}{device.SUFFIX}", self._stem, *(_package_file(self.manifest, kind) for kind in PACKAGES))
+        names = (f"{self._stem}{device.SUFFIX}", self._stem, *(self._package_file(kind) for kind in PACKAGES))
         return tuple(self.delivery.out / name for name in names)
 
     def _made(self) -> dict[Format, Path]:
@@ -118,7 +118,7 @@ class Packing:
         return self.delivery.out if kind in self.delivery.formats else self.folder
 
     def _package(self, kind: PackageFormat, payload: Path) -> Path:
-        target = self.delivery.out / _package_file(self.manifest, kind)
+        target = self.delivery.out / self._package_file(kind)
         packages.write_package(
             target,
             kind,
@@ -126,10 +126,17 @@ class Packing:
             payload=payload,
             licence=self.delivery.licence_file,
             maintainer=self.delivery.maintainer,
+            beside=self.delivery.beside,
             runner=self.runner,
             emit=self.emit,
         )
         return target
+
+    def _package_file(self, kind: PackageFormat) -> str:
+        """Unlike a distribution's, with the generation: two of one version lie side by side."""
+        model = self.manifest
+        name = packages.package_name(model.model, model.version if self.delivery.beside else "")
+        return f"{name}_{model.version}-g{model.generation}_all.{kind}"
 
 
 @contextmanager
@@ -149,8 +156,3 @@ def _new_or_none(folder: Path, targets: Sequence[Path]) -> Iterator[None]:
         if is_new and folder.is_dir() and not any(folder.iterdir()):
             folder.rmdir()
         raise
-
-
-def _package_file(model: PayloadManifest, kind: PackageFormat) -> str:
-    """Unlike a distribution's, with the generation: two of one version lie side by side."""
-    return f"{packages.package_name(model.model)}_{model.version}-g{model.generation}_all.{kind}"

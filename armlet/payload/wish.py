@@ -9,13 +9,13 @@ from typing import Literal, get_args
 
 from armlet_runtime import payload as device
 
-from armlet.nfpm import MAINTAINER, PackageFormat
+from armlet.nfpm import MAINTAINER, PACKAGE_FORMATS
 from armlet.spec.payload import Budget, PayloadManifest
 from armlet.spec.sku import Provider
 
-Format = Literal["payload", "deb", "ipk", "folder"]
+Format = Literal["payload", "deb", "ipk", "rpm", "apk", "folder"]
 FORMATS: tuple[Format, ...] = get_args(Format)
-PACKAGES: tuple[PackageFormat, ...] = get_args(PackageFormat)
+PACKAGES = PACKAGE_FORMATS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,6 +51,8 @@ class Delivery:
     licence_file: Path | None = None
     """The licence's text, for packages."""
     maintainer: str = MAINTAINER
+    beside: bool = False
+    """Packages have the version in their names, and several can be installed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

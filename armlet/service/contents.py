@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from armlet.nfpm import Entry
+from armlet.debian_texts import compressed
+from armlet.nfpm import Entry, PackageFormat
 
 PRIVATE = "/usr/lib/armlet/python"
 """Where no folder of modules has the same name in every Python: distributions for devices put the version in it."""
@@ -21,6 +23,7 @@ sys.exit(main())
 _DOCUMENT = "/usr/share/doc/armlet-serve"
 _PAGES = ("service.md", "service-api.md", "payloads.md", "contract.md")
 _LINK = re.compile(r"\[([^\]]*)\]\((?!https?:|#)([^)#]*)(?:#[^)]*)?\)")
+_COPYRIGHT = "Armlet's inference service for devices\nCopyright 2025 the authors of Armlet\nLicence: Apache-2.0\n\n"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,6 +39,9 @@ class Layout:
 DEBIAN = Layout(modules="/usr/lib/python3/dist-packages", init=f"{_DOCUMENT}/examples/S90armlet-serve")
 DEVICE = Layout(modules=PRIVATE, init="/etc/init.d/S90armlet-serve")
 """Yocto, Buildroot, OpenWrt."""
+OTHERS = Layout(modules=PRIVATE, init=f"{_DOCUMENT}/examples/S90armlet-serve")
+"""Distributions with systemd whose folders of modules have Python's version in their names."""
+LAYOUTS: Mapping[PackageFormat, Layout] = {"deb": DEBIAN, "ipk": DEVICE, "rpm": OTHERS, "apk": OTHERS}
 
 
 def contents(root: Path, layout: Layout, scratch: Path) -> dict[str, Entry]:
@@ -46,6 +52,9 @@ def contents(root: Path, layout: Layout, scratch: Path) -> dict[str, Entry]:
     """
     command = scratch / "armlet-serve"
     own = layout.modules == PRIVATE
+    terms, manual = scratch / "copyright", scratch / "armlet-serve.1.gz"
+    terms.write_text(_COPYRIGHT + (root / "LICENSE").read_text(encoding="utf-8"), encoding="utf-8")
+    manual.write_bytes(compressed((root / "docs/armlet-serve.1").read_text(encoding="utf-8")))
     command.write_text(_COMMAND.format(insert=_INSERT if own else ""), encoding="utf-8")
     device = root / "device"
     fixed = {
@@ -56,8 +65,9 @@ def contents(root: Path, layout: Layout, scratch: Path) -> dict[str, Entry]:
         "/etc/armlet/device.conf": Entry(source=device / "etc/device.conf", keep=True),
         "/etc/armlet/keys": Entry(source=None, mode=0o755),
         "/usr/lib/armlet/models": Entry(source=None, mode=0o755),
-        f"{_DOCUMENT}/copyright": Entry(source=root / "LICENSE"),
         **{f"{_DOCUMENT}/{name}": Entry(source=_page(root / "docs" / name, scratch)) for name in _PAGES},
+        f"{_DOCUMENT}/copyright": Entry(source=terms),
+        "/usr/share/man/man1/armlet-serve.1.gz": Entry(source=manual),
     }
     places = {f"{layout.modules}/{path.relative_to(device).as_posix()}": path for path in modules(device)}
     return {**fixed, **{place: Entry(source=path) for place, path in places.items()}}

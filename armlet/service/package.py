@@ -6,27 +6,41 @@ import os
 import shutil
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Literal, get_args
 
 import armlet_runtime
 
-from armlet import nfpm
+from armlet import debian_texts, nfpm
 from armlet.errors import Kind, host_error
 from armlet.events import Sink, silent
 from armlet.files import write_whole
 from armlet.nfpm import MAINTAINER, Entry
+from armlet.package_versions import demand_ordered
 from armlet.paths import Paths
 from armlet.process import Command, HostRunner, Runner, checked
 from armlet.reproducible import EPOCH
 from armlet.scratch import scratch
-from armlet.service.contents import DEBIAN, DEVICE, contents, modules
+from armlet.service.contents import DEVICE, LAYOUTS, contents, modules
+from armlet.service.scripts import SCRIPTS, TRIGGERS
 from armlet.store import remove_tree
 
-Format = Literal["deb", "ipk", "wheel", "folder"]
+Format = Literal["deb", "ipk", "rpm", "apk", "wheel", "folder"]
 FORMATS: tuple[Format, ...] = get_args(Format)
 NAME = "armlet-serve"
+RUNTIME = "armlet-runtime"
+"""What every runtime's package provides (armlet/packages). Another library does as well, so nobody has to have one."""
+# lintian's tags -> why they do not hold here.
+_OVERRIDES = {
+    "copyright-file-contains-full-apache-2-license": "A device need not have /usr/share/common-licenses.",
+    "copyright-not-using-common-license-for-apache2": "A device need not have /usr/share/common-licenses.",
+}
+_DETAILS = """\
+Serves the models in /usr/lib/armlet/models over HTTP, each in a process of its
+own, on a loopback address or a Unix socket. A model is served when a key in
+/etc/armlet/keys has signed it, and its own test vectors come out right.\
+"""
 VERSION = armlet_runtime.__version__
 _BUILD = "import sys; from setuptools.build_meta import build_wheel; build_wheel(sys.argv[1])"
 
@@ -55,29 +69,58 @@ def package(
                 elif kind == "folder":
                     made[kind] = _folder(contents(paths.root, DEVICE, folder), out / f"{NAME}-{VERSION}")
                 else:
-                    made[kind] = out / f"{NAME}_{VERSION}_all.{kind}"
-                    entries = contents(paths.root, DEBIAN if kind == "deb" else DEVICE, folder)
-                    nfpm.write_package(
-                        made[kind], kind, _described(kind, entries, maintainer), runner=runner, emit=emit
-                    )
+                    entries = {
+                        **contents(paths.root, LAYOUTS[kind], folder),
+                        **_documents(kind, maintainer, folder),
+                    }
+                    described = _described(kind, entries, maintainer)
+                    made[kind] = out / nfpm.file_name(kind, described)
+                    nfpm.write_package(made[kind], kind, described, runner=runner, emit=emit)
     except OSError as error:
         raise host_error(error, out) from error
     return made
 
 
+# Of a distribution with opkg nobody can say what it calls Python's parts: a wrong name could not be installed.
+_DEPENDS: Mapping[nfpm.PackageFormat, tuple[str, ...]] = {
+    "deb": ("python3 (>= 3.8)",),
+    "rpm": ("python3 >= 3.8",),
+    # It knows no recommendations.
+    "apk": ("python3>=3.8", RUNTIME),
+}
+_RECOMMENDS: Mapping[nfpm.PackageFormat, tuple[str, ...]] = {
+    "deb": (RUNTIME, "python3-nacl | python3-cryptography", "python3-paho-mqtt"),
+    "ipk": (RUNTIME,),
+    "rpm": (RUNTIME, "python3-pynacl", "python3-paho-mqtt"),
+}
+
+
+def _documents(kind: nfpm.PackageFormat, maintainer: str, folder: Path) -> dict[str, Entry]:
+    """What changed; of a deb, what lintian is told."""
+    changes, told = folder / "changelog.gz", folder / "overrides"
+    changes.write_bytes(debian_texts.changelog(NAME, VERSION, maintainer, [f"Version {VERSION}, see its service.md."]))
+    found = {f"/usr/share/doc/{NAME}/changelog.gz": Entry(source=changes)}
+    if kind == "deb":
+        told.write_text(debian_texts.overrides(NAME, _OVERRIDES), encoding="utf-8")
+        found[f"/usr/share/lintian/overrides/{NAME}"] = Entry(source=told)
+    return found
+
+
 def _described(kind: nfpm.PackageFormat, entries: dict[str, Entry], maintainer: str) -> nfpm.Package:
-    # Distributions with opkg split Python each in another way; a wrong name could not be installed.
-    debian = kind == "deb"
     return nfpm.Package(
         name=NAME,
-        version=VERSION,
+        version=demand_ordered(VERSION),
+        release="1" if kind in ("rpm", "apk") else "",
         description="Inference service for ONNX Runtime on devices",
+        details=_DETAILS,
         licence="Apache-2.0",
         maintainer=maintainer,
         created=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(EPOCH)),
         entries=entries,
-        depends=("python3 (>= 3.8)",) if debian else (),
-        recommends=("python3-nacl | python3-cryptography", "python3-paho-mqtt") if debian else (),
+        depends=_DEPENDS.get(kind, ()),
+        recommends=_RECOMMENDS.get(kind, ()),
+        scripts=SCRIPTS[kind],
+        triggers=TRIGGERS.get(kind, {}),
     )
 
 

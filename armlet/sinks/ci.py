@@ -6,13 +6,14 @@ import re
 from typing import TextIO
 
 from armlet.errors import ArmletError
-from armlet.events import Event, StepDone, StepStarted
+from armlet.events import Event, Note, StepDone, StepStarted
 
 _PLACE = re.compile(r"(?P<file>[^:\s][^:]*):(?P<line>\d+):\s*")
+_WARNING = "warning: "
 
 
 class GitHubGroups:
-    """Folds each step that really runs into a group."""
+    """Folds each step that really runs into a group, and shows warnings beside the run."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
@@ -22,6 +23,8 @@ class GitHubGroups:
             print(f"::group::{_data(event.step)}", file=self._stream, flush=True)
         elif isinstance(event, StepDone) and not event.cached:
             print("::endgroup::", file=self._stream, flush=True)
+        elif isinstance(event, Note) and event.text.startswith(_WARNING):
+            print(f"::warning::{_data(event.text.removeprefix(_WARNING))}", file=self._stream, flush=True)
 
 
 def error_commands(error: ArmletError) -> list[str]:

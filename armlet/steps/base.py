@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ from armlet.engine import Engine
 from armlet.events import Sink
 from armlet.mounts import PLAIN, View
 from armlet.paths import Paths
+from armlet.remote.settings import Settings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,6 +36,8 @@ class Work:
     """Where the engine's containers have their folders."""
     shell_on_fail: bool = False
     """Open a shell in the container of a failed command before it is removed."""
+    sharing: Settings = field(default_factory=Settings)
+    """What is shared with other machines."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,3 +51,5 @@ class Step:
     needs: tuple[str, ...]
     facts: Callable[[Resolved], Mapping[str, Any]]
     run: Callable[[Work], None]
+    shared: bool = False
+    """Machines may hand the output on to each other: it is all that the step does, and cheaper to get than to make."""

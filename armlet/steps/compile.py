@@ -19,6 +19,7 @@ from armlet.errors import ArmletError, Kind
 from armlet.files import copy_tree
 from armlet.mounts import View
 from armlet.process import Command
+from armlet.remote import proxy
 from armlet.reproducible import EPOCH
 from armlet.spec.cpu import runs_on
 from armlet.steps import foreign, image, operators, python_headers
@@ -130,10 +131,15 @@ def container(work: Work, build: Path, **environment: str) -> Iterator[Do]:
         mounts.append(Mount(source=headers, target=cmake.HEADERS, read_only=True))
     log = work.scratch / "compile.log"
     name = f"armlet-compile-{work.id[:12]}"
-    with work.engine.container(image=info.tag, mounts=mounts, name=name, workdir=cmake.BUILD) as runner:
+    with (
+        proxy.serving(work.sharing, info.packages.get("ccache", "0"), work.emit) as shared,
+        work.engine.container(
+            image=info.tag, mounts=(*mounts, *shared.mounts), name=name, workdir=cmake.BUILD
+        ) as runner,
+    ):
 
         def do(*argv: str, costs: Mapping[str, float] | None = None) -> None:
-            env = {**_environment(work), **environment}
+            env = {**_environment(work), **shared.environment, **environment}
             command = Command(argv=argv, env=env, cwd=PurePosixPath(cmake.BUILD))
             run(runner, command, log=log, emit=work.emit, shell_on_fail=work.shell_on_fail, costs=costs)
 
@@ -288,4 +294,4 @@ def _on_host(path: str, build: Path, work: Work) -> Path:
     raise ValueError(path)
 
 
-STEP = Step(name="compile", needs=("sources", "image", "operators"), facts=_facts, run=_run)
+STEP = Step(name="compile", needs=("sources", "image", "operators"), facts=_facts, run=_run, shared=True)

@@ -143,4 +143,4 @@ def reduced_config(
     return "".join(lines)
 
 
-STEP = Step(name="operators", needs=(), facts=_facts, run=_run)
+STEP = Step(name="operators", needs=(), facts=_facts, run=_run, shared=True)

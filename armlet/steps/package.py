@@ -247,4 +247,4 @@ def _write_sums(out: Path) -> None:
     (out / SUMS).write_text(lines, encoding="utf-8")
 
 
-STEP = Step(name="package", needs=("sources", "image", "compile"), facts=_facts, run=_run)
+STEP = Step(name="package", needs=("sources", "image", "compile"), facts=_facts, run=_run, shared=True)

@@ -13,10 +13,13 @@ def run(sku: str, options: Options, *, verbose: bool, json: bool) -> None:
         ArmletError: (GATE) the two builds differ.
     """
     from armlet import twice
+    from armlet.packages import runtime as packages
     from armlet.sinks.tables import table
 
     with cli.run(f"build-twice-{sku}", verbose=verbose) as (paths, emit):
-        report = twice.build(paths, sku, emit, options)
+        report = twice.build(
+            paths, sku, emit, options, also=lambda placed, out: packages.package(placed, sku, out, emit=emit)
+        )
     if json:
         cli.show_json(report)
     else:

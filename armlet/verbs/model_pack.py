@@ -45,9 +45,10 @@ if TYPE_CHECKING:
         "golden": "how many samples become golden vectors",
         "created": "when it was made, in UTC: 2026-01-31T12:00:00Z (default: SOURCE_DATE_EPOCH, else its import)",
         "limit-mib": "refuse more than this in all",
-        "format": "what to make: payload, deb, ipk, folder; several with commas",
-        "licence-file": "the licence's text, for deb and ipk",
-        "maintainer": "Name <mail>, for deb and ipk",
+        "format": "what to make: payload, deb, ipk, rpm, apk, folder; several with commas",
+        "beside": "packages have the version in their names, so that several can be installed",
+        "licence-file": "the licence's text, for packages",
+        "maintainer": "Name <mail>, for packages",
         "out": "folder (default: dist/models/<name>)",
         "json": "print the result as JSON",
     },
@@ -76,12 +77,13 @@ def pack(
     created: str = "",
     limit_mib: str = "512",
     format: str = "payload",
+    beside: bool = False,
     licence_file: str = "",
     maintainer: str = "",
     out: str = "",
     json: bool = False,
 ) -> None:
-    """Makes a signed payload of a model: manifest, golden vectors, drift reference; also as deb and ipk."""
+    """Makes a signed payload of a model: manifest, golden vectors, drift reference; also as packages."""
     from armlet import manifest
     from armlet.nfpm import MAINTAINER
     from armlet.payload.keys import load_signer
@@ -125,6 +127,7 @@ def pack(
             formats=_some_of("--format", format, FORMATS),
             licence_file=_path(licence_file),
             maintainer=maintainer or MAINTAINER,
+            beside=beside,
         )
         signer = load_signer(Path(key), passphrase_of(Path(key), passphrase_env, os.environ), emit) if key else None
         runtime = manifest.read_manifest(paths.dist(sku) / manifest.FILE) if sku else None

@@ -16,8 +16,8 @@ from armlet.errors import ArmletError, Kind
     name="package",
     auto_shortflags=False,
     help={
-        "format": "what to make: deb, ipk, wheel, folder; several with commas (default: all)",
-        "maintainer": "Name <mail>, for deb and ipk",
+        "format": "what to make: deb, ipk, rpm, apk, wheel, folder; several with commas (default: all)",
+        "maintainer": "Name <mail>, for packages",
         "out": "folder (default: dist/service)",
         "json": "print the result as JSON",
     },

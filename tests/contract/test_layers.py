@@ -25,6 +25,7 @@ LAYERS: tuple[frozenset[str], ...] = (
             "armlet.config",
             "armlet.compare",
             "armlet.coverage",
+            "armlet.debian_texts",
             "armlet.elf",
             "armlet.emit",
             "armlet.gates",
@@ -54,7 +55,7 @@ LAYERS: tuple[frozenset[str], ...] = (
             "armlet.yamlfile",
         }
     ),
-    frozenset({"armlet.engine", "armlet.fetch", "armlet.scratch", "armlet.store"}),
+    frozenset({"armlet.engine", "armlet.fetch", "armlet.remote", "armlet.scratch", "armlet.store"}),
     frozenset(
         {
             "armlet.doctor",
@@ -62,6 +63,8 @@ LAYERS: tuple[frozenset[str], ...] = (
             "armlet.lacks",
             "armlet.nfpm",
             "armlet.onnx",
+            "armlet.package_versions",
+            "armlet.packages",
             "armlet.payload",
             "armlet.qemu",
             "armlet.service",
@@ -72,7 +75,19 @@ LAYERS: tuple[frozenset[str], ...] = (
         }
     ),
     frozenset({"armlet.pipeline", "armlet.twice"}),
-    frozenset({"armlet.cli", "armlet.demo", "armlet.overview", "armlet.sinks", "armlet.verbs", "tasks"}),
+    frozenset(
+        {
+            "armlet.cli",
+            "armlet.demo",
+            "armlet.matrix",
+            "armlet.overview",
+            "armlet.releases",
+            "armlet.sinks",
+            "armlet.verbs",
+            "armlet.workflows",
+            "tasks",
+        }
+    ),
 )
 """Lowest first. A package stands for all its modules; a module imports from its own layer and from those below."""
 

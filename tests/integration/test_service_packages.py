@@ -15,8 +15,10 @@ from armlet_runtime import __version__
 from armlet_runtime.serve.config import DeviceConfig, load
 
 from armlet.nfpm import PackageFormat
+from armlet.packages.texts import runtime_scripts
 from armlet.paths import Paths
 from armlet.service.package import Format, package
+from armlet.service.scripts import SCRIPTS
 from tests.conftest import ROOT
 from tests.package_files import files, members
 
@@ -54,9 +56,37 @@ def test_what_is_in_a_package(kind: PackageFormat, made: dict[Format, Path]) -> 
     assert all((info.uid, info.gid) == (0, 0) for _, info in inside.values())
     control = {name.removeprefix("./"): content for name, (content, _) in files(parts["control.tar.gz"]).items()}
     assert control["conffiles"] == b"/etc/armlet/device.conf\n"
-    # Nothing runs when it is installed: a rootfs is often put together on another processor.
-    assert control.keys() <= {"control", "conffiles", "md5sums"}
+    assert control.keys() <= {"control", "conffiles", "md5sums", "postinst", "prerm", "postrm", "triggers"}
     assert f"Version: {__version__}" in control["control"].decode().splitlines()
+
+
+OFFLINE = {"deb": ("DPKG_ROOT",), "ipk": ("IPKG_INSTROOT", "D")}
+CALLS = {"postinstall": ("configure",), "preremove": ("remove",), "postremove": ("remove",)}
+
+
+@pytest.mark.parametrize(("kind", "variable"), [(kind, name) for kind, names in OFFLINE.items() for name in names])
+def test_scripts_touch_nothing_of_the_machine_that_makes_a_rootfs(
+    kind: PackageFormat, variable: str, tmp_path: Path
+) -> None:
+    calls = tmp_path / "calls"
+    for name in ("systemctl", "deb-systemd-invoke", "py3compile", "py3clean", "update-rc.d", "rm"):
+        stub = tmp_path / "bin" / name
+        stub.parent.mkdir(exist_ok=True)
+        stub.write_text(f'#!/bin/sh\necho "{name} $*" >>{calls}\n')
+        stub.chmod(0o755)
+    for name, arguments in CALLS.items():
+        script = ("/bin/sh", "-c", SCRIPTS[kind][name], name, *arguments)
+        done = subprocess.run(script, env={"PATH": str(tmp_path / "bin"), variable: "/elsewhere"}, check=False)
+        assert done.returncode == 0, name
+    assert not calls.exists(), calls.read_text()
+
+
+@pytest.mark.parametrize("kind", SCRIPTS)
+def test_scripts_are_clean(kind: PackageFormat, tmp_path: Path) -> None:
+    shellcheck = Path(sys.executable).with_name("shellcheck")
+    for name, text in {**SCRIPTS[kind], **runtime_scripts(kind)}.items():
+        (tmp_path / name).write_text(text)
+        subprocess.run((shellcheck, "--shell=sh", tmp_path / name), check=True)
 
 
 def test_the_same_bytes_from_another_place(made: dict[Format, Path], tmp_path: Path) -> None:
@@ -68,7 +98,7 @@ def test_the_same_bytes_from_another_place(made: dict[Format, Path], tmp_path: P
         path.touch()
         path.chmod(0o600)
     again = package(Paths.of(elsewhere), tmp_path / "out")
-    for kind in ("deb", "ipk", "wheel"):
+    for kind in ("deb", "ipk", "rpm", "apk", "wheel"):
         assert again[kind].name == made[kind].name
         assert again[kind].read_bytes() == made[kind].read_bytes(), kind
 
@@ -91,6 +121,7 @@ def test_the_folder_is_the_package_for_devices(made: dict[Format, Path]) -> None
     packed = {
         name.removeprefix("./"): (content, info.mode) for name, (content, info) in files(parts["data.tar.gz"]).items()
     }
+    del packed["usr/share/doc/armlet-serve/changelog.gz"]
     found = {
         path.relative_to(made["folder"]).as_posix(): (path.read_bytes(), path.stat().st_mode & 0o777)
         for path in made["folder"].rglob("*")

@@ -109,9 +109,9 @@ def test_another_distribution_is_told_the_packages() -> None:
 
 
 def test_what_only_tests_need_blocks_only_them() -> None:
-    facts = but(programs=without("curl", "mosquitto", "systemd-analyze"))
+    facts = but(programs=without("curl", "mosquitto", "pkg-config", "systemd-analyze"))
     assert judge(facts).blocking == ()
-    assert packages_of(judge(facts, tests=True).blocking) == ("curl", "mosquitto", "systemd")
+    assert packages_of(judge(facts, tests=True).blocking) == ("curl", "mosquitto", "pkg-config", "systemd")
 
 
 @pytest.mark.parametrize(("systemd", "words"), [(True, "systemctl start docker"), (False, "/usr/bin/dockerd &")])

@@ -1,4 +1,4 @@
-"""Payloads as deb and ipk: what is in them, the same bytes twice, and the order of their versions."""
+"""Payloads as packages: what is in them, the same bytes twice, and the order of their versions."""
 
 from __future__ import annotations
 
@@ -61,8 +61,8 @@ def test_a_package_holds_the_payload_and_its_licence(
     parts = members(made.files[kind].read_bytes())
     assert [*parts] == ["debian-binary", "control.tar.gz", "data.tar.gz"]
     inside = {name.removeprefix("./"): value for name, value in files(parts["data.tar.gz"]).items()}
-    document = f"usr/share/doc/{NAME}/copyright"
-    assert all(name.startswith(f"{PLACE}/") for name in inside.keys() - {document})
+    document, changes = (f"usr/share/doc/{NAME}/{name}" for name in ("copyright", "changelog.gz"))
+    assert all(name.startswith(f"{PLACE}/") for name in inside.keys() - {document, changes})
     for name, (content, info) in inside.items():
         assert (info.mode, info.uid, info.gid, info.mtime) == (0o644, 0, 0, 1769860800)
         target = tmp_path / name
@@ -86,10 +86,18 @@ def test_a_package_says_what_it_is(kind: PackageFormat, made: Made) -> None:
     assert made.files[kind].name == f"{NAME}_1.2.0~rc1-g7_all.{kind}"
 
 
+@pytest.mark.parametrize("kind", ["deb", "ipk"])
+def test_versions_side_by_side_have_names_of_their_own(kind: PackageFormat, signer: Signer, tmp_path: Path) -> None:
+    parts = members(packed(tmp_path, signer, beside=True).files[kind].read_bytes())
+    control = files(parts["control.tar.gz"])["./control"][0].decode().splitlines()
+    assert f"Package: {NAME}-1.2.0-rc1" in control
+    assert f"Conflicts: {NAME} (= 7:1.2.0~rc1)" in control
+
+
 def test_everything_is_the_same_twice(made: Made, signer: Signer, tmp_path: Path) -> None:
     again = packed(tmp_path, signer)
     archives = {kind: path for kind, path in made.files.items() if path.is_file()}
-    assert archives.keys() == {"payload", "deb", "ipk"}
+    assert archives.keys() == {"payload", "deb", "ipk", "rpm", "apk"}
     for kind, path in archives.items():
         assert again.files[kind].read_bytes() == path.read_bytes(), kind
 

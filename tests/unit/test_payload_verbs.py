@@ -86,7 +86,7 @@ WRONG: dict[str, dict[str, Any]] = {
     "somebody signs what nobody does": {"unsigned": True},
     "generation": {"generation": "seven"},
     "providers": {"providers": "xnpack"},
-    "format": {"format": "rpm"},
+    "format": {"format": "msi"},
     "budget of what is unknown": {"budget": "p50_ms=3"},
     "budget without a number": {"budget": "p95_ms"},
     "budget of nothing": {"budget": "p95_ms=0"},

@@ -205,6 +205,14 @@ def test_github_groups_open_and_close() -> None:
     assert out.getvalue() == "::group::compile\n::endgroup::\n"
 
 
+def test_github_shows_warnings_and_no_other_notes() -> None:
+    out = io.StringIO()
+    sink = GitHubGroups(out)
+    sink(Note(text="compile: sending it"))
+    sink(Note(text="warning: the store is 100% down\nreally"))
+    assert out.getvalue() == "::warning::the store is 100%25 down%0Areally\n"
+
+
 def test_github_shows_each_problem_at_its_line() -> None:
     error = ArmletError(
         'runtime.flavor: bad\n hint: "x"\nrecipes/a b.yaml:9: cpu: 100% wrong',

@@ -1,0 +1,1 @@
+"""What a built runtime becomes for distributions: packages from its manifest and its ELF files."""

@@ -1,0 +1,91 @@
+"""What a build left, as the facts that packages are made of."""
+
+from __future__ import annotations
+
+import tarfile
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from armlet import config, digest, elf, manifest
+from armlet.elf import ElfFacts
+from armlet.errors import ArmletError, Kind
+from armlet.gates import demand_intact
+from armlet.paths import Paths
+from armlet.spec.runtime import RuntimeManifest
+from armlet.spec.source_set import Component
+
+_COMPILERS = "GPL-3.0-or-later WITH GCC-exception-3.1"
+"""Parts of the compiler's runtime are linked in."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Built:
+    """``tree`` is the folder that ships, ``tarballs`` are it and its debug data packed."""
+
+    manifest: RuntimeManifest
+    tree: Path
+    tarballs: tuple[Path, ...]
+    elves: Mapping[str, ElfFacts]
+    """Path below ``tree`` -> facts of each library."""
+    licence: str
+    """Of all that is in it, as an SPDX expression."""
+
+    @property
+    def main(self) -> tuple[str, ElfFacts]:
+        """The library that headers and build files are for."""
+        return next(item for item in sorted(self.elves.items()) if "/libonnxruntime.so" in item[0])
+
+
+def built(paths: Paths, sku: str) -> Built:
+    """Raises:
+    ArmletError: (INPUT) there is no such SKU, or it is not built; (GATE) it is not what the build left.
+    """
+    components = config.resolve(paths, sku).components
+    dist = paths.dist(sku)
+    if not (dist / manifest.FILE).is_file():
+        hint = f"./inv build --sku {sku}"
+        raise ArmletError(f"nothing is built for {sku}", hint=hint, kind=Kind.INPUT, where=str(dist))
+    demand_intact(dist)
+    made = manifest.read_manifest(dist / manifest.FILE)
+    tree = dist / f"armlet-runtime-{sku}-{made.ort_version}-{made.target.triple}"
+    tarballs = tuple(dist / f"{tree.name}{end}.tar.xz" for end in ("", "-dbg"))
+    for file in made.files:
+        _demand_same(tree / file.path, file.sha256, sku)
+    libraries = [file.path for file in made.files if file.build_id is not None]
+    elves = {path: elf.read((tree / path).read_bytes(), name=path) for path in libraries}
+    return Built(manifest=made, tree=tree, tarballs=tarballs, elves=elves, licence=_licence(components))
+
+
+def unpack_debug(runtime: Built, folder: Path) -> dict[str, Path]:
+    """Build id -> file with the debug data of the library that has it, unpacked into ``folder``.
+
+    Raises:
+        ArmletError: (GATE) a file is no ELF file.
+        OSError: the disk is full or not writable.
+    """
+    with tarfile.open(runtime.tarballs[1]) as archive:
+        archive.extractall(folder, filter="data")
+    wanted = {facts.build_id for facts in runtime.elves.values()}
+    found = {}
+    for path in sorted(folder.rglob("*.debug")):
+        build_id = elf.read(path.read_bytes(), name=path.name).build_id
+        # The Python package's debug data is in the same archive.
+        if build_id is not None and build_id in wanted:
+            found[build_id] = path
+    return found
+
+
+def _licence(components: Iterable[Component]) -> str:
+    terms = {part if " OR " not in part else f"({part})" for one in components for part in one.licence.split(" AND ")}
+    return " AND ".join(sorted({*terms, _COMPILERS}))
+
+
+def _demand_same(path: Path, sha256: str, sku: str) -> None:
+    if path.is_symlink() or not path.is_file() or digest.of_file(path) != sha256:
+        raise ArmletError(
+            f"not as the build left it: {path.name}",
+            where=str(path),
+            hint=f"build it again, which mends it: ./inv build --sku {sku}",
+            kind=Kind.GATE,
+        )
