@@ -39,9 +39,7 @@ _ANSWER_SECONDS = 600
 class Engine:
     """A container engine that answered. Make one with ``connect``."""
 
-    def __init__(
-        self, api: APIClient, tunnel: Tunnel | None = None, surroundings: Surroundings | None = None
-    ) -> None:
+    def __init__(self, api: APIClient, tunnel: Tunnel | None = None, surroundings: Surroundings | None = None) -> None:
         self._api = api
         self._tunnel = tunnel
         self._surroundings = surroundings or Surroundings()

@@ -101,7 +101,7 @@ class TestContainer:
             hostname="h", environment={"TZ": "X-3"}, umask="002", view=View(prefix="/mnt/x"), uid=os.getuid()
         )
         mounts = [Mount(source=tmp_path, target="/src"), Mount(source=tmp_path, target="/build", read_only=True)]
-        engine = Engine(cast("Any", fake), around)
+        engine = Engine(cast("Any", fake), surroundings=around)
         with engine.container(image="i", mounts=mounts, name="build", workdir="/build") as runner:
             (made,) = fake.containers_made.values()
             assert [mount["Target"] for mount in made["host_config"]["mounts"]] == ["/mnt/x/src", "/mnt/x/build"]
