@@ -42,7 +42,7 @@ own, on a loopback address or a Unix socket. A model is served when a key in
 /etc/armlet/keys has signed it, and its own test vectors come out right.\
 """
 VERSION = armlet_runtime.__version__
-_BUILD = "import sys; from setuptools.build_meta import build_wheel; build_wheel(sys.argv[1])"
+_BUILD = "import os, sys; os.umask(0o022); from setuptools.build_meta import build_wheel; build_wheel(sys.argv[1])"
 
 
 def package(
