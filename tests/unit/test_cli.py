@@ -338,6 +338,20 @@ def test_the_bootstrap_is_executable(root: Path) -> None:
     assert HostRunner().run(Command(argv=("sh", "-n", str(root / "inv")))).code == 0
 
 
+def test_the_bootstrap_does_not_empty_an_environment_that_it_is_linked_to(root: Path, tmp_path: Path) -> None:
+    theirs, ours = tmp_path / "theirs", tmp_path / "ours"
+    theirs.mkdir()
+    ours.mkdir()
+    (theirs / "armlet.stamp").write_text("of another lock")
+    (ours / "inv").write_bytes((root / "inv").read_bytes())
+    (ours / "requirements.lock").touch()
+    (ours / ".venv").symlink_to(theirs)
+    ended = HostRunner().run(Command(argv=("sh", str(ours / "inv"), "--list")))
+    assert ended.code == Kind.HOST
+    assert any(line.startswith(" hint: run: rm ") for line in ended.tail)
+    assert (theirs / "armlet.stamp").read_text() == "of another lock"
+
+
 @pytest.mark.parametrize(
     ("words", "expected"),
     [
