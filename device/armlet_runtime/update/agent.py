@@ -230,9 +230,14 @@ class Agent:
         retry = None
         with self._changed:
             newer = task.turn != self._turn
-            if end is None:
+            left = newer and task.wish is None and task.due is None
+            if end is None and not left:
                 task.due = task.due if newer else self._clock()
                 return
+            end = end or End("IDLE")
+            if left and end.state == "FAILED":
+                # Nobody wishes it any more, so nobody is told why it came to nothing.
+                end = End("IDLE")
             if task.resume == desired or (task.resume is not None and task.resume.payload == desired.payload):
                 task.resume = None
             again = end.again and (end.category != "damaged" or task.damaged + 1 < MOST_DAMAGED)

@@ -151,6 +151,20 @@ def test_what_another_try_cannot_help(bench: Bench) -> None:
     assert bench.run().state == "UPDATED"
 
 
+def test_a_wish_that_is_taken_back_while_it_downloads(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    fetch = bench.network.fetch
+
+    def taken_back(*args: Any) -> Any:
+        bench.agent.wish("add", None)
+        return fetch(*args)
+
+    monkeypatch.setattr(bench.network, "fetch", taken_back)
+    bench.network.errors = [FetchError("download", "it was called off")]
+    bench.wish(release(2))
+    report = bench.run()
+    assert (report.state, report.desired) == ("IDLE", None)
+
+
 def test_archives_that_come_damaged(bench: Bench) -> None:
     made = release(2)
     bench.wish(made)
