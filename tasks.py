@@ -27,6 +27,7 @@ from armlet.verbs import (
     update_publish,
     update_send,
     update_watch,
+    update_withdraw,
 )
 
 _SKU = "name of a file in recipes/skus, without .yaml"
@@ -298,6 +299,6 @@ namespace = Collection(
     ),
     Collection("key", key_new.new),
     Collection("service", service_package.package),
-    Collection("update", update_publish.publish, update_send.send, update_watch.watch),
+    Collection("update", update_publish.publish, update_send.send, update_watch.watch, update_withdraw.withdraw),
     Collection("ci", ci.matrix_, ci.workflow, ci.publish),
 )

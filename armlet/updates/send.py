@@ -11,7 +11,7 @@ from typing import Any, TypeGuard
 from armlet_runtime.payload_manifest import strict_json
 from armlet_runtime.update.desired import LARGEST_BLOCK, SMALLEST_BLOCK
 
-from armlet.errors import ArmletError, Kind
+from armlet.errors import ArmletError, Kind, printable
 from armlet.events import Note, Sink
 from armlet.updates.broker import Connection, Message
 from armlet.updates.routes import Routes
@@ -24,6 +24,8 @@ _MOST_BLOCKS = 64
 _MOST_POSTED = 64
 """Blocks that the broker has not acknowledged: they are in memory."""
 _REFUSED = 0x80
+_MOST_TOLD = 100
+"""Devices, whoever invents them."""
 _TENTHS = 10
 
 
@@ -52,6 +54,8 @@ class Sender:
     """Number of the message -> (device, archive, block)."""
     _told: dict[tuple[str, str], int] = field(default_factory=dict)
     """(device, archive) -> tenths that were told."""
+    _foreign: set[str] = field(default_factory=set)
+    """Devices that ask for what is not here, which was told."""
 
     def run(self, ended: Callable[[], bool]) -> None:
         """Until ``ended`` says so.
@@ -61,6 +65,8 @@ class Sender:
         """
         self.connection.subscribe(self.routes.filters("wanted", self.devices))
         known = {one.sha256: one for one in self.archives}
+        names = ", ".join(one.path.name for one in self.archives)
+        self.emit(Note(text=f"waiting for devices that ask for {names}; Ctrl-C ends it"))
         while not ended():
             self._acknowledged()
             try:
@@ -72,6 +78,10 @@ class Sender:
                 continue
             if asked.archive in known:
                 self._answer(known[asked.archive], asked, ended)
+            elif asked.device not in self._foreign and len(self._foreign) < _MOST_TOLD:
+                self._foreign.add(asked.device)
+                told = f"{asked.device} asks for another archive, {asked.archive[:16]}…, of {asked.model[:64]}"
+                self.emit(Note(text=f"{printable(told)}: unless another sender has it, name its file with --also"))
 
     def _answer(self, archive: Archive, asked: Question, ended: Callable[[], bool]) -> None:
         count = -(-archive.size // asked.size)

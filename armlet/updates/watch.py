@@ -20,6 +20,11 @@ FAILURES = ("FAILED", "ROLLED_BACK")
 _LONGEST_STATE = 64 << 10
 """Bytes."""
 _LARGEST_NUMBER = 1e15
+_FAILED = "the reason is in the device's state and its log; docs/updates.md explains each category"
+_LATE = (
+    "--seconds are over, and the wish stands: a device that is off follows it when it is back, blocks come while"
+    " inv update.send runs, and docs/updates.md explains each category"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +38,7 @@ class Told:
     active_version: str
     active_generation: int
     desired: str
+    desired_version: str
     desired_generation: int
     phase: str
     category: str
@@ -92,9 +98,9 @@ def watch(
         if goal is not None:
             if goal.reached:
                 return
-            _demand(goal.missed(over=False))
+            _demand(goal.missed(over=False), _FAILED)
         if until is not None and time.monotonic() >= until:
-            _demand(goal.missed(over=True) if goal else [])
+            _demand(goal.missed(over=True) if goal else [], _LATE)
             return
         try:
             message = connection.messages.get(timeout=0.2)
@@ -128,6 +134,7 @@ def read(routes: Routes, message: Message) -> Told | None:
         active_version=_text(active, "version"),
         active_generation=_whole(active, "generation"),
         desired=_text(desired, "payload"),
+        desired_version=_text(desired, "version"),
         desired_generation=_whole(desired, "generation"),
         phase=_text(fields, "phase"),
         category=_text(fields, "category"),
@@ -137,18 +144,18 @@ def read(routes: Routes, message: Message) -> Told | None:
     )
 
 
-def cells(told: Told) -> tuple[str, str, str, str, str]:
-    """Device, model, state, what serves, more."""
+def cells(told: Told) -> tuple[str, str, str, str, str, str]:
+    """Device, model, state, what serves, what is wished for, more."""
     progress = f"{100 * told.progress:.0f} %" if told.progress is not None and told.state == "DOWNLOADING" else ""
     again = f"again in {told.retry_seconds:.0f} s" if told.retry_seconds is not None else ""
     more = ", ".join(part for part in (told.phase, progress, told.category, told.reason, again) if part)
     serves = f"{told.active_version} ({told.active_generation})" if told.active else "nothing"
-    return told.device, told.model, told.state, serves, more
+    wished = f"{told.desired_version} ({told.desired_generation})" if told.desired else "-"
+    return told.device, told.model, told.state, serves, wished, more
 
 
-def _demand(missed: list[str]) -> None:
+def _demand(missed: list[str], hint: str) -> None:
     if missed:
-        hint = "the reason is in the device's state and its log; docs/updates.md explains each category"
         raise ArmletError("\n".join(["not every device got there", *missed]), hint=hint, kind=Kind.TARGET)
 
 

@@ -66,7 +66,7 @@ def watch(
         raise ArmletError("--payload is for --until", hint="--until UPDATED", kind=Kind.INPUT)
     limit = cli.decimal("--seconds", seconds) if seconds else None
     if not json:
-        cli.show(_line(("DEVICE", "MODEL", "STATE", "SERVES", "")))
+        cli.show(_line(("DEVICE", "MODEL", "STATE", "SERVES", "WISHED", "")))
     with brokers.connected(where) as connection:
         for told in watching.watch(connection, routes, devices, model, goal, limit):
             cli.show(jsons.dumps(asdict(told)) if json else _line(watching.cells(told)))
@@ -76,5 +76,5 @@ def _line(cells: tuple[str, ...]) -> str:
     """Columns of fixed widths: the rows to come are not known yet."""
     from armlet.errors import printable
 
-    widths = (20, 16, 12, 16, 0)
+    widths = (20, 16, 12, 16, 16, 0)
     return "  ".join(printable(cell).ljust(width) for cell, width in zip(cells, widths, strict=True)).rstrip()

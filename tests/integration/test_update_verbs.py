@@ -20,7 +20,7 @@ from invoke.exceptions import Exit
 
 from armlet.errors import Kind
 from armlet.payload.verify import verify
-from armlet.verbs import key_new, model_pack, update_publish, update_send, update_watch
+from armlet.verbs import key_new, model_pack, update_publish, update_send, update_watch, update_withdraw
 from tests.certificates import Authority
 from tests.fakes import models
 from tests.fakes.contracts import fake_manifest
@@ -267,6 +267,23 @@ def test_who_the_broker_is_and_who_we_are(run: Run, payload: Path, key: str, tmp
     with Broker(tmp_path) as plain:
         assert tried(plain.port, **shown) == Kind.HOST
     assert tried(1883, broker="no-such-host.invalid") == Kind.HOST
+
+
+def test_a_wish_is_taken_back(run: Run, broker: Broker, payload: Path, key: str) -> None:
+    wished(run, broker, payload, key, device=["dev-1", "dev-2"])
+    flags: dict[str, Any] = {"broker": at(broker), "model": "dense", "device": ["dev-1"]}
+    got, other = Recorder(), Recorder()
+    with device(broker.port, got):
+        until(lambda: got.wishes)
+        found = json.loads(run(update_withdraw.withdraw, json=True, **flags))
+        assert found == {"topics": {"dev-1": "armlet/v1/dev-1/models/dense/desired"}}
+        until(lambda: got.wishes[-1] == ("dense", None))
+    with device(broker.port, other, topics=Topics("dev-2"), client_id="dev-2"):
+        until(lambda: other.wishes)
+        assert other.wishes[0][1] is not None
+    wrong: dict[str, Any]
+    for wrong in ({"device": []}, {"model": ""}, {"model": "+"}, {"broker": ""}):
+        assert code(run, update_withdraw.withdraw, **{**flags, **wrong}) == Kind.INPUT
 
 
 def test_senders_answer_what_makes_sense(run: Run, broker: Broker, payload: Path) -> None:

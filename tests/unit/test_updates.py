@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import queue
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +14,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from armlet.errors import ArmletError, Kind
+from armlet.events import Event, Note
 from armlet.updates import routes, send, watch
 from armlet.updates.broker import Message
 from armlet.updates.routes import Routes
 from armlet.updates.watch import Goal, Told
+from armlet.updates.wish import Archive
 
 SHA, OTHER = "ab" * 32, "cd" * 32
 STATE = "armlet/v1/dev-1/models/m/state"
@@ -96,9 +99,9 @@ def test_a_state_as_a_device_tells_it() -> None:
         SHA,
         SHA,
     )
-    assert watch.cells(found) == ("dev-1", "m", "DOWNLOADING", "1.2 (7)", "25 %")
+    assert watch.cells(found) == ("dev-1", "m", "DOWNLOADING", "1.2 (7)", "1.2 (7)", "25 %")
     again = told("FAILED", category="download", reason="nobody answers", retry_seconds=60)
-    assert watch.cells(again)[3:] == ("nothing", "download, nobody answers, again in 60 s")
+    assert watch.cells(again)[3:] == ("nothing", "1.2 (7)", "download, nobody answers, again in 60 s")
 
 
 ANYTHING = st.binary(max_size=200) | st.recursive(
@@ -151,3 +154,26 @@ def test_what_is_missed() -> None:
         "dev-2: ROLLED_BACK",
     ]
     assert goal(failed).missed(over=True) == ["dev-1: FAILED, trial", "dev-2: has told nothing of it"]
+
+
+class FakeConnection:
+    """Brings these messages, and takes nothing."""
+
+    def __init__(self, *messages: Message) -> None:
+        self.messages: queue.Queue[Message] = queue.Queue()
+        for message in messages:
+            self.messages.put(message)
+
+    def subscribe(self, filters: list[str]) -> None:
+        pass
+
+
+def test_a_sender_tells_of_devices_that_ask_for_what_it_does_not_have(tmp_path: Path) -> None:
+    asked = [Message(WANTED, messages.wanted(WISH, [number]), False) for number in range(3)]
+    connection, events = FakeConnection(*asked), list[Event]()
+    here = Archive(path=tmp_path / "here.payload", size=1, sha256=SHA)
+    sender = send.Sender(connection, Routes(), [here], events.append)  # type: ignore[arg-type]
+    sender.run(connection.messages.empty)
+    told = [event.text for event in events if isinstance(event, Note)]
+    assert "here.payload" in told[0]
+    assert [("dev-1" in text, OTHER[:16] in text) for text in told[1:]] == [(True, True)]

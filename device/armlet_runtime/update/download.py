@@ -20,6 +20,8 @@ from armlet_runtime.update.line import Line, Patience
 
 _HEAD = 64 << 10
 """Bytes of a status line and headers, and of TLS's own for them."""
+_UNKNOWN_SIGNER = (18, 19, 20, 21)
+"""OpenSSL's X509_V_ERR_… of a certificate that nobody who is trusted has signed."""
 _REDIRECTS = (301, 302, 303, 307, 308)
 _MOST_REDIRECTS = 5
 _MOST_CHANGES = 2
@@ -231,6 +233,8 @@ def _told(parts: SplitResult | None) -> Iterator[None]:
         yield
     except ssl.SSLCertVerificationError as error:
         reason = f"the certificate of the server{host} is refused: {error.verify_message}"
+        if error.verify_code in _UNKNOWN_SIGNER:
+            reason += "; ca in section [updates] names who may have signed it"
         raise FetchError("download", reason) from error
     except ssl.SSLError as error:
         raise FetchError("download", f"TLS with the server{host} failed: {error.reason or error}") from error
