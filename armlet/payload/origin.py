@@ -7,7 +7,8 @@ import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from armlet_runtime.payload_manifest import created_at, created_text
+from armlet_runtime import stamps
+from armlet_runtime.payload_manifest import created_at
 from armlet_runtime.refusal import PayloadError
 
 from armlet import digest
@@ -103,7 +104,7 @@ def time_of(chosen: str, record: ModelRecord | None, environment: Mapping[str, s
 
 def _from_epoch(text: str) -> str:
     try:
-        return created_text(int(text))
+        return stamps.utc(int(text))
     except (ValueError, OverflowError, OSError) as error:
         what = f'{_EPOCH}="{text}" is no number of seconds'
         raise ArmletError(what, hint="write for example: date +%s", kind=Kind.INPUT) from error

@@ -14,7 +14,7 @@ import time
 import unicodedata
 from typing import Any, Iterable, Mapping, NamedTuple
 
-from armlet_runtime import ustar
+from armlet_runtime import stamps, ustar
 from armlet_runtime.refusal import FORM, LIMIT, UNSAFE, PayloadError
 
 SCHEMA = 1
@@ -103,13 +103,9 @@ def created_at(text: Any) -> int:
     except (TypeError, ValueError):
         seconds = -1
     # strptime takes numbers without their zeros too.
-    if not 0 <= seconds <= ustar.LARGEST or created_text(seconds) != text:
+    if not 0 <= seconds <= ustar.LARGEST or stamps.utc(seconds) != text:
         raise _form("does not say when it was made, as 2026-01-31T12:00:00Z")
     return seconds
-
-
-def created_text(seconds: int) -> str:
-    return time.strftime(_CREATED, time.gmtime(seconds))
 
 
 def demand_harmless(paths: Iterable[str]) -> None:

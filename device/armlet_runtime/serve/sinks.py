@@ -8,9 +8,10 @@ import logging
 import math
 import os
 import stat
-import time
 from pathlib import Path
 from typing import Iterable, Mapping, Protocol
+
+from armlet_runtime import stamps
 
 from .exposition import Family, sample_name
 
@@ -47,8 +48,7 @@ class FileSink:
 
     def write(self, snapshot: Mapping[str, float], when: float) -> None:
         """See :class:`Sink`."""
-        stamp = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(when))
-        line = json.dumps({"time": stamp, "metrics": snapshot}, separators=(",", ":"), sort_keys=True) + "\n"
+        line = json.dumps({"time": stamps.utc(when), "metrics": snapshot}, separators=(",", ":"), sort_keys=True) + "\n"
         try:
             self._append(line.encode("ascii"))
         except OSError as error:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-import time
 from typing import Any, Mapping, Sequence
 
+from armlet_runtime import stamps
 from armlet_runtime.update.interface import Desired, Report
 
 SCHEMA = 1
@@ -38,7 +38,7 @@ def state(report: Report, when: float) -> bytes:
             "reason": report.reason[:LONGEST_REASON],
             "progress": report.progress if report.progress is None else round(report.progress, 4),
             "retry_seconds": report.retry_seconds if report.retry_seconds is None else round(report.retry_seconds, 1),
-            "at": stamp(when),
+            "at": stamps.utc(when),
         }
     )
 
@@ -59,12 +59,14 @@ def wanted(desired: Desired, numbers: Sequence[int]) -> bytes:
 
 def telemetry(snapshot: Mapping[str, float], when: float) -> bytes:
     """As :class:`armlet_runtime.serve.sinks.FileSink` writes it."""
-    return _json({"time": stamp(when), "metrics": dict(sorted(snapshot.items()))})
+    return _json({"time": stamps.utc(when), "metrics": dict(sorted(snapshot.items()))})
 
 
 def alert(model: str, kind: str, text: str, when: float) -> bytes:
     """``model`` is empty where it is about the device."""
-    return _json({"schema": SCHEMA, "model": model, "kind": kind, "text": text[:LONGEST_REASON], "at": stamp(when)})
+    return _json(
+        {"schema": SCHEMA, "model": model, "kind": kind, "text": text[:LONGEST_REASON], "at": stamps.utc(when)}
+    )
 
 
 def model_of(message: bytes) -> str:
@@ -75,11 +77,6 @@ def model_of(message: bytes) -> str:
         return ""
     model = found.get("model") if isinstance(found, dict) else None
     return model if isinstance(model, str) else ""
-
-
-def stamp(when: float) -> str:
-    """UTC."""
-    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(when))
 
 
 def _json(value: dict[str, Any]) -> bytes:
