@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 from typing import Collection
 
@@ -64,7 +65,11 @@ class Arrivals:
         return freed
 
     def close(self) -> None:
-        for name in [*self._open]:
+        """What came is kept as far as the disk lets it."""
+        for name, known in [*self._open.items()]:
+            # Closed ones have lost it already.
+            with suppress(OSError):
+                known.sync()
             self._close(name)
 
     def _close(self, name: str) -> None:

@@ -48,6 +48,10 @@ class Disk:
     def rmdir(self, path: Path) -> None:
         path.rmdir()
 
+    def age(self, path: Path) -> None:
+        """As if it had been changed in 1970."""
+        os.utime(path, (0, 0), follow_symlinks=False)
+
     def sync_folder(self, path: Path) -> None:
         """The names in a folder are on the medium."""
         descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)

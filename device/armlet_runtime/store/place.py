@@ -13,6 +13,7 @@ from armlet_runtime.store.disk import NEW, Disk, remove_tree
 from armlet_runtime.store.errors import StoreError
 from armlet_runtime.store.filesystem import PROBE, demand_renames, demand_safe, is_readonly
 from armlet_runtime.store.lock import Lock
+from armlet_runtime.store.times import mend
 
 INCOMING = "incoming"
 FOLDERS = (PAYLOADS, STAGING, INCOMING, TRASH)
@@ -34,6 +35,7 @@ class Place:
         self._remedy = _OURS
         self.notes: tuple[str, ...] = ()
         try:
+            mend(disk, root)
             if not root.exists():
                 disk.mkdir(root)
             os.scandir(root).close()

@@ -132,13 +132,21 @@ def problems(config: DeviceConfig) -> list[str]:
     """For ``--check``, one line each; the store itself is left alone, since the service may be using it."""
     where, store = config.place("updates", "store"), config.updates.store
     found = [f"{where}{what}" for what in unusable(config)]
-    if store is not None and not store.is_dir() and not store.parent.is_dir():
+    if store is not None and _is_no_folder(store) and _is_no_folder(store.parent):
         found.append(f"{where}there is no folder {store.parent} to make {store.name} in")
     try:
         _context(config)
     except OSError as error:
         found.append(f"{config.place('updates', 'ca')}ca, cert, key: {error}")
     return found
+
+
+def _is_no_folder(path: Path) -> bool:
+    """False where nobody can say: whoever opens the store tells why."""
+    try:
+        return not path.is_dir()
+    except OSError:
+        return False
 
 
 def _store(config: DeviceConfig, factory: FactorySet) -> Store:
