@@ -8,15 +8,16 @@ from __future__ import annotations
 import argparse
 import logging
 import os
+import select
 import signal
 import sys
-import threading
 import time
 from pathlib import Path
 from typing import Callable, Iterable, Sequence, TextIO
 
 import armlet_runtime
 from armlet_runtime.serve import checking, finding, page, sinks, systemd, wiring
+from armlet_runtime.serve.clock import Jumps
 from armlet_runtime.serve.config import DEFAULT, ConfigError, DeviceConfig, load
 from armlet_runtime.serve.exposition import Family
 from armlet_runtime.serve.finding import WARNING, Finding
@@ -147,12 +148,14 @@ def _each_second(
     place, period = config.service.telemetry, config.service.telemetry_seconds
     sink = sinks.FileSink(place) if place is not None else None
     due = time.monotonic() + period
+    jumps = Jumps()
 
     def families() -> Iterable[Family]:
         return page.families(engine, metrics, lambda: server.connections)
 
     def do() -> None:
         nonlocal due
+        jumps.look()
         watchdog.feed()
         updates.beat(families, engine.models)
         if sink is not None and time.monotonic() >= due:
@@ -167,15 +170,17 @@ class Stop:
 
     def __init__(self) -> None:
         self._signal = 0
-        self._event = threading.Event()
+        # Whatever becomes of the clock, poll(2) waits for no longer than it is told.
+        self._reader, self._writer = os.pipe()
 
     def __call__(self, number: int, _frame: object) -> None:
-        self._signal = self._signal or number
-        self._event.set()
+        if not self._signal:
+            self._signal = number
+            os.write(self._writer, b".")
 
     def wait(self, seconds: float) -> bool:
         """Whether there was one by then."""
-        return self._event.wait(seconds)
+        return bool(select.select([self._reader], [], [], seconds)[0])
 
     @property
     def why(self) -> str:
