@@ -13,6 +13,7 @@ import socket
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -33,8 +34,10 @@ LONGEST_START = 60.0
 class Killed:
     """A device whose service is killed; ``seen`` counts what was there to be found afterwards."""
 
-    def __init__(self, root: Path, seed: int) -> None:
+    def __init__(self, root: Path, seed: int, before: Sequence[str] = ()) -> None:
+        """``before`` is put ahead of the service's command."""
         self.root = root
+        self.before = before
         self.chance = random.Random(seed)
         self.good = {1}
         self.generation = 1
@@ -70,7 +73,14 @@ class Killed:
     def start(self) -> subprocess.Popen[bytes]:
         with (self.root / "log").open("ab") as log:
             return subprocess.Popen(
-                [sys.executable, "-m", "tests.fakes.feeder", str(self.root / "network"), str(self.root / "conf")],
+                [
+                    *self.before,
+                    sys.executable,
+                    "-m",
+                    "tests.fakes.feeder",
+                    str(self.root / "network"),
+                    str(self.root / "conf"),
+                ],
                 env={"PATH": os.environ["PATH"], "PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'device'}"},
                 cwd=ROOT,
                 stderr=log,
