@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import shlex
 import shutil
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -41,20 +43,39 @@ class Emulated:
     library: Path
     payload: Path
     """Its folder."""
+    model: Path
+    """What is packed in it, converted."""
+    said: Wish
     samples: tuple[Sample, ...]
     python: tuple[str, ...]
     command: tuple[str, ...]
     environment: dict[str, str]
 
 
-def emulated(sku: str, root: Path) -> Emulated:
-    """Builds the SKU where it is not built yet, and packs its model."""
+def emulated(sku: str, root: Path, text: str = "", packages: Sequence[str] = ()) -> Emulated:
+    """Builds the SKU where it is not built yet, and packs its model.
+
+    ``text`` goes behind the section ``[service]`` of its file; ``packages`` are Python's, without machine code, which
+    the target's Python is to find although its root file system lacks them.
+    """
     target, runtime = built(sku)
     model, said, samples = converted(sku, root)
-    device = Device.make(root, library=runtime.library, runtime=json.loads(manifest.render(runtime.manifest)))
+    device = Device.make(
+        root, library=runtime.library, runtime=json.loads(manifest.render(runtime.manifest)), text=text
+    )
     payload = device.add(model, said)
-    python, environment = target_python(target, ROOT / "device")
-    return Emulated(device, runtime.library, payload, samples, python, service(python, root), environment)
+    python, environment = target_python(target, ROOT / "device", *([_lent(packages, root)] if packages else []))
+    return Emulated(device, runtime.library, payload, model, said, samples, python, service(python, root), environment)
+
+
+def _lent(packages: Sequence[str], root: Path) -> Path:
+    """A folder with nothing but these packages of this Python: others of it have machine code of another kind."""
+    folder = root / "packages"
+    folder.mkdir()
+    for name in packages:
+        (place,) = importlib.import_module(name).__path__
+        (folder / name).symlink_to(place)
+    return folder
 
 
 def built(sku: str) -> tuple[Target, Runtime]:
