@@ -41,7 +41,7 @@ from armlet_runtime.serve.golden import zeros
 session.run(None, {arg.name: zeros("float", arg.shape) for arg in session.get_inputs()})
 step()
 """
-_MAPPING = re.compile(r"^[0-9a-f]+-[0-9a-f]+ (\S{4}) \S+ \S+ \d+ *(.*)$")
+_MAPPING = re.compile(r"^([0-9a-f]+)-[0-9a-f]+ (\S{4}) \S+ \S+ \d+ *(.*)$")
 
 
 def main() -> None:
@@ -96,14 +96,15 @@ def without_numpy(made: Emulated, folder: Path) -> Emulated:
     return dataclasses.replace(made, environment={**made.environment, "PYTHONPATH": path})
 
 
-def resident(pid: int) -> tuple[float, float]:
-    """MB of the program alone, and with QEMU."""
+def resident(pid: int, end: int = 1 << 64) -> tuple[float, float]:
+    """MB of the program alone, and with QEMU; what lies from address ``end`` on is QEMU's."""
     own = whole = 0
     emulators = False
     for line in Path(f"/proc/{pid}/smaps").read_text().splitlines():
         if found := _MAPPING.match(line):
-            mode, path = found.groups()
-            emulators = "qemu-" in path or path == "[heap]" or ("w" in mode and "x" in mode)
+            start, mode, path = found.groups()
+            is_code = "w" in mode and "x" in mode
+            emulators = "qemu-" in path or path == "[heap]" or is_code or int(start, 16) >= end
         elif line.startswith("Rss:"):
             size = int(line.split()[1]) << 10
             whole += size
