@@ -57,9 +57,8 @@ def test_updates_on_the_target(device: Fleet) -> None:
     with device.store() as store:
         state = store.state(MODEL)
         assert state.candidate is not None
-        assert (state.candidate.ref.id, state.candidate.phase, state.candidate.attempts) == (
-            *(url.desired.payload, "trial", 1),
-        )
+        found = state.candidate
+        assert (found.ref.id, found.phase, found.attempts) == (url.desired.payload, "trial", 1)
         assert state.committed is not None
         assert (state.committed.id, state.previous) == (blocks.desired.payload, None)
         assert [one.id for one in state.bad] == [bad.desired.payload]
