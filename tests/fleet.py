@@ -131,7 +131,7 @@ class Fleet:
         """The device's, opened by this machine."""
         store = Store(self.root / "store", signature.trusted_keys(self.root / "keys"), lambda _: ())
         try:
-            assert (store.readonly, store.notes) == ("", ())
+            assert (store.readonly, store.notes) == ("", ()), store.readonly
             yield store
         finally:
             store.close()
