@@ -205,7 +205,7 @@ class Store:
             state = self.state(model).tried(ref)
             assert state.candidate is not None
             if state.candidate.attempts > MOST_ATTEMPTS:
-                reason = f"the device went down in each of {MOST_ATTEMPTS} trials"
+                reason = f"each of {MOST_ATTEMPTS} trials was cut short: the device went down, or its worker was killed"
                 self._change(model, lambda _: state.rejected("interrupted", reason))
                 raise StoreError("interrupted", reason)
             self._change(model, lambda _: state)

@@ -7,7 +7,8 @@ from typing import Callable, Collection, Sequence
 
 from armlet_runtime.serve.payloads import Candidate
 from armlet_runtime.store.errors import StoreError
-from armlet_runtime.update.course import Course, Watch
+from armlet_runtime.update.course import Course
+from armlet_runtime.update.ending import Watch
 from armlet_runtime.update.interface import Desired
 
 log = logging.getLogger("armlet.update")
