@@ -273,7 +273,11 @@ class Agent:
                     break
                 model = next(iter(self._crashes))
                 payload, how = self._crashes.pop(model)
-            self._care.give_back(payload, how, self)
+            if self._care.give_back(payload, how, self):
+                with self._changed:
+                    task = self._tasks.get(model)
+                    if task is not None and task.wish is not None and task.wish.payload == payload.payload_sha256:
+                        task.due = self._clock()
         self._board.refresh()
         if self._care.look(self._clock(), self):
             self._go_on()

@@ -114,7 +114,7 @@ class Course:
                 self._noted(model, lambda: self.store.withdraw(model))
             told = f"generation {desired.generation} is not above {factory.generation}, which came with the rootfs"
             raise Ended(End("FAILED", "stale", told))
-        if self._is_committed(desired) and self._is_sound(desired):
+        if self._is_committed(desired) and self.is_sound(model, payload):
             raise Ended(self._not_now(desired))
         category, reason = state.refusal(desired)
         if category and not tried:
@@ -126,10 +126,10 @@ class Course:
         committed = self.store.state(desired.model).committed
         return committed is not None and committed.id == desired.payload
 
-    def _is_sound(self, desired: Desired) -> bool:
-        """Whether it is as it was when it came, as far as the disk goes."""
+    def is_sound(self, model: str, payload: str) -> bool:
+        """Whether a payload of the store is as it was when it came."""
         try:
-            self.catalogue.stored(desired.model, desired.payload)
+            self.catalogue.stored(model, payload)
         except BadPayload:
             return False
         return True
