@@ -45,7 +45,8 @@ def test_in_a_trial_that_fails(tmp_path: Path) -> None:
 
         device.engine.attempt = taken_back  # type: ignore[method-assign]
         device.offer(release(2, right=False))
-        until(lambda: device.told.reports[-1].state == "IDLE" and device.updates.store.state("add").bad)
+        until(lambda: device.updates.store.state("add").bad)
+        until(lambda: device.told.reports[-1].state == "IDLE")
 
 
 def _rots(folder: Path) -> None:
