@@ -23,6 +23,8 @@ class AbsentStore(Store):
 
     def close(self) -> None: ...
 
+    def ended(self) -> None: ...
+
     def models(self) -> Sequence[str]:
         return ()
 

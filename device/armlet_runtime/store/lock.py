@@ -3,9 +3,21 @@
 from __future__ import annotations
 
 import fcntl
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Iterator, Protocol
 
 from armlet_runtime.store.disk import Disk
+
+SOON_SECONDS = 1.0
+
+
+class Mutex(Protocol):
+    """As :mod:`threading` makes them."""
+
+    def acquire(self, blocking: bool = True, timeout: float = -1) -> bool: ...
+
+    def release(self) -> None: ...
 
 
 class Lock:
@@ -38,3 +50,14 @@ class Lock:
         if self.held:
             descriptor, self._descriptor = self._descriptor, -1
             self._disk.close(descriptor)
+
+
+@contextmanager
+def soon(mutex: Mutex) -> Iterator[bool]:
+    """Holds a lock of threads; False: another one is at it, which may take minutes where it unpacks an archive."""
+    mine = mutex.acquire(timeout=SOON_SECONDS)
+    try:
+        yield mine
+    finally:
+        if mine:
+            mutex.release()

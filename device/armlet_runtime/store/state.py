@@ -96,6 +96,12 @@ class ModelState:
     def on_probation(self) -> ModelState:
         return replace(self, candidate=replace(self._tried, phase="probation"))
 
+    def spared(self) -> ModelState:
+        """The trial that was cut short does not count."""
+        if self.candidate is None:
+            return self
+        return replace(self, candidate=replace(self.candidate, attempts=max(0, self.candidate.attempts - 1)))
+
     def with_committed(self) -> ModelState:
         """The candidate is committed."""
         ref = self._tried.ref
@@ -152,3 +158,7 @@ class State:
 
     def with_model(self, model: str, state: ModelState) -> State:
         return replace(self, models={**self.models, model: state})
+
+    def ended(self) -> State:
+        """After an end that was asked for."""
+        return replace(self, starts=0, models={name: model.spared() for name, model in self.models.items()})

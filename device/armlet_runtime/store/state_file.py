@@ -38,6 +38,13 @@ class Found(NamedTuple):
     """What is amiss."""
 
 
+def identity(text: str) -> str:
+    """The same. Raises ValueError: it is none."""
+    if not IDENTITY.fullmatch(text):
+        raise ValueError(f"{text!r} is no sha256")
+    return text
+
+
 def encoded(state: State) -> bytes:
     """The content of a copy."""
     fields = {"schema": SCHEMA, "sequence": state.sequence, "state": _told(state)}

@@ -22,9 +22,10 @@ from armlet_runtime.store.copies import Copies
 from armlet_runtime.store.disk import Disk
 from armlet_runtime.store.errors import StoreError
 from armlet_runtime.store.filesystem import free_bytes
+from armlet_runtime.store.lock import soon
 from armlet_runtime.store.place import INCOMING, Place
 from armlet_runtime.store.state import Bad, ModelState, Ref
-from armlet_runtime.store.state_file import IDENTITY
+from armlet_runtime.store.state_file import identity
 from armlet_runtime.update.interface import Category, Desired, Incoming
 
 MOST_ATTEMPTS = 3
@@ -91,10 +92,11 @@ class Store:
         return (*self._copies.notes, *self._place.notes)
 
     def close(self) -> None:
-        """Gives the lock back; nothing can be changed any more."""
-        with self._mutex:
-            self._arrivals.close()
-            self._place.close()
+        """Gives the lock back, unless another thread is in the middle of a step: that ends as by a power loss."""
+        with soon(self._mutex) as mine:
+            if mine:
+                self._arrivals.close()
+                self._place.close()
 
     # What it knows. None of these touches the disk but ``has`` and ``held``.
 
@@ -122,7 +124,7 @@ class Store:
 
     def has(self, payload: str) -> bool:
         """Whether a payload is there: ``admit`` needs no archive then, as long as nothing happened to it."""
-        return self._admission.has(_identity(payload))
+        return self._admission.has(identity(payload))
 
     def held(self, payload: str) -> Held:
         """A payload, every byte of it verified, its signature too; whether it fits the runtime is not looked at.
@@ -131,7 +133,7 @@ class Store:
             PayloadError: it is refused.
             OSError: it is not there or cannot be read.
         """
-        return self._admission.held(_identity(payload))
+        return self._admission.held(identity(payload))
 
     # An update, in the order of its steps.
 
@@ -142,7 +144,7 @@ class Store:
         """
         if self.has(desired.payload):
             return
-        there = self._arrivals.allocated(_identity(desired.archive_sha256))
+        there = self._arrivals.allocated(identity(desired.archive_sha256))
         # An archive is larger than its files together.
         wanted = max(0, desired.archive_size - there) + desired.archive_size + self._reserve
         free = free_bytes(self._root)
@@ -157,7 +159,7 @@ class Store:
         blocks of another size counts where it makes whole ones of this size.
         """
         with self._changing():
-            return self._arrivals.take(_identity(desired.archive_sha256), desired.archive_size, block_size)
+            return self._arrivals.take(identity(desired.archive_sha256), desired.archive_size, block_size)
 
     def admit(self, desired: Desired) -> Held:
         """Verifies the archive (its sha256, then as a payload, then whether it is the wished one and fits the
@@ -170,7 +172,7 @@ class Store:
                 runtime.
             PayloadError: it is refused.
         """
-        name, _ = _identity(desired.archive_sha256), _identity(desired.payload)
+        name, _ = identity(desired.archive_sha256), identity(desired.payload)
         with self._changing():
             held = self._admission.kept(desired)
             if held is None:
@@ -205,7 +207,7 @@ class Store:
             state = self.state(model).tried(ref)
             assert state.candidate is not None
             if state.candidate.attempts > MOST_ATTEMPTS:
-                reason = f"the device went down in each of {MOST_ATTEMPTS} trials"
+                reason = f"each of {MOST_ATTEMPTS} trials was cut short: the device went down, or its worker was killed"
                 self._change(model, lambda _: state.rejected("interrupted", reason))
                 raise StoreError("interrupted", reason)
             self._change(model, lambda _: state)
@@ -247,6 +249,13 @@ class Store:
         if self.starts:
             self._count(0)
 
+    def ended(self) -> None:
+        """The service ends as it was told to: neither its starts nor a trial that this cuts short count."""
+        with soon(self._mutex) as mine:
+            if mine and self._copies.state.ended() != self._copies.state:
+                self._place.demand(self._copies)
+                self._copies.write(self._copies.state.ended())
+
     def collect(self, keep: Collection[str], *, arrivals: bool = True) -> int:
         """Removes what nobody needs, and answers how many bytes were freed. Also what an earlier run left half done:
         call it at the start too.
@@ -284,9 +293,3 @@ class Store:
         with self._mutex:
             self._place.demand(self._copies)
             yield
-
-
-def _identity(text: str) -> str:
-    if not IDENTITY.fullmatch(text):
-        raise ValueError(f"{text!r} is no sha256")
-    return text

@@ -16,13 +16,14 @@ from typing import Callable, Sequence
 from armlet_runtime.serve.backoff import Backoff
 from armlet_runtime.serve.payloads import Candidate
 from armlet_runtime.update.caretaker import Caretaker
-from armlet_runtime.update.course import LOOK_SECONDS, Course, End
+from armlet_runtime.update.course import LOOK_SECONDS, Course
+from armlet_runtime.update.ending import End
 from armlet_runtime.update.interface import Category, Desired
 
 log = logging.getLogger("armlet.update")
 
 MOST_MODELS = 64
-"""That may be wished for: whoever invents names must not fill the memory."""
+"""Wished for, that nobody knows: whoever invents names must not fill the memory."""
 MOST_DAMAGED = 3
 """Archives of one wish that may come damaged."""
 RETRY_SECONDS = 30.0
@@ -94,9 +95,11 @@ class Agent:
         if desired is not None and self._catalogue.factory_first and self._care.is_new(desired):
             log.warning("payloads of the store may serve again: another one is wished for")
             self._end_breaker()
+        known = self._catalogue.names()
         with self._changed:
-            if model not in self._tasks and len(self._tasks) >= MOST_MODELS:
-                log.error("%s: more than %d models are wished for", model, MOST_MODELS)
+            strangers = self._tasks.keys() - known
+            if model not in {*known, *strangers} and len(strangers) >= MOST_MODELS:
+                log.error("%s: more than %d models that are not here are wished for", model, MOST_MODELS)
                 return
             task = self._tasks.setdefault(model, _Task())
             same = task.wish == desired
@@ -110,6 +113,8 @@ class Agent:
                 task.backoff.reset()
                 self._changed.notify_all()
             idle = desired is None and self._under_way != model
+            if idle and task.resume is None:
+                del self._tasks[model]
         if same:
             self._board.again([model])
         elif idle:
@@ -131,7 +136,7 @@ class Agent:
             self._crashes[payload.model] = (payload, how)
             self._changed.notify_all()
 
-    # What goes on around an update (:class:`~armlet_runtime.update.course.Watch`).
+    # What goes on around an update (:class:`~armlet_runtime.update.ending.Watch`).
 
     def cancelled(self) -> bool:
         """Whether a download should make room: for the end, a newer wish, or a payload that crashes."""
@@ -199,14 +204,16 @@ class Agent:
         self._mind()
         with self._changed:
             now = self._clock()
-            ready = [
-                (task.due, name)
+            ready = {
+                name: task.due
                 for name, task in self._tasks.items()
                 if task.due is not None and task.due <= now and not (self._waits and task.wish is None)
-            ]
+            }
             if not ready:
                 return LOOK_SECONDS
-            _, model = min(ready)
+            # Names that somebody made up do not keep those waiting that serve here.
+            known = self._catalogue.names()
+            model = min(ready, key=lambda name: (name not in known, ready[name], name))
             task = self._tasks[model]
             desired, task.due, self._turn = task.wish or task.resume, None, task.turn
             self._under_way = model
@@ -266,7 +273,11 @@ class Agent:
                     break
                 model = next(iter(self._crashes))
                 payload, how = self._crashes.pop(model)
-            self._care.give_back(payload, how, self)
+            if self._care.give_back(payload, how, self):
+                with self._changed:
+                    task = self._tasks.get(model)
+                    if task is not None and task.wish is not None and task.wish.payload == payload.payload_sha256:
+                        task.due = self._clock()
         self._board.refresh()
         if self._care.look(self._clock(), self):
             self._go_on()

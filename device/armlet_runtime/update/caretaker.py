@@ -7,7 +7,8 @@ from typing import Callable, Collection, Sequence
 
 from armlet_runtime.serve.payloads import Candidate
 from armlet_runtime.store.errors import StoreError
-from armlet_runtime.update.course import Course, Watch
+from armlet_runtime.update.course import Course
+from armlet_runtime.update.ending import Watch
 from armlet_runtime.update.interface import Desired
 
 log = logging.getLogger("armlet.update")
@@ -43,20 +44,25 @@ class Caretaker:
             log.warning("a steady run could not be noted: %s", error)
         return False
 
-    def give_back(self, payload: Candidate, how: str, watch: Watch) -> None:
-        """Has another payload served in place of one that crashes."""
+    def give_back(self, payload: Candidate, how: str, watch: Watch) -> bool:
+        """Has another payload served in place of one that crashes; whether that one is not to blame, and may be had
+        anew."""
         model, state = payload.model, self._store.state(payload.model)
         serving = self._course.engine.serving(model)
         tried = state.candidate is not None and state.candidate.ref.id == payload.payload_sha256
         if tried or (serving is not None and serving.payload_sha256 != payload.payload_sha256):
             # A candidate is judged by its probation.
-            return
+            return False
+        if payload.source == "store" and not self._course.is_sound(model, payload.payload_sha256):
+            self._course.serve_best(model, watch)
+            self._board.tell(model, "FAILED", category="damaged", reason=f"the disk has damaged it: {how}")
+            return True
         reason = f"{how}, again and again"
         if not self._catalogue.refuse(payload, reason):
             if (model, payload.payload_sha256) not in self._hopeless:
                 self._hopeless.add((model, payload.payload_sha256))
                 self._board.alert(model, "crashes", f"{reason}, and there is no other payload")
-            return
+            return False
         if state.committed is not None and state.committed.id == payload.payload_sha256:
             try:
                 self._store.revert(model, "crashes", reason)
@@ -64,6 +70,7 @@ class Caretaker:
                 self._board.alert(model, "store", f"the state could not be written: {error}")
         self._course.serve_best(model, watch)
         self._board.tell(model, "ROLLED_BACK", category="crashes", reason=reason)
+        return False
 
     def is_new(self, desired: Desired) -> bool:
         """Whether a wish is for a payload that was never tried here."""

@@ -5,19 +5,21 @@ from __future__ import annotations
 import errno
 import time
 from dataclasses import dataclass
-from typing import Callable, Mapping, Protocol
+from typing import Callable, Mapping
 
 from armlet_runtime import refusal
 from armlet_runtime.refusal import PayloadError
 from armlet_runtime.serve.payloads import BadPayload, Candidate
 from armlet_runtime.serve.slot import Activation
 from armlet_runtime.serve.tally import Seen
+from armlet_runtime.store.admission import Held
 from armlet_runtime.store.errors import StoreError
 from armlet_runtime.store.state import Ref
 from armlet_runtime.store.store import Store
 from armlet_runtime.update.board import Board
 from armlet_runtime.update.catalogue import StoredSet
-from armlet_runtime.update.interface import Category, Desired, Fetcher, FetchError, State
+from armlet_runtime.update.ending import End, Ended, Interrupted, Watch
+from armlet_runtime.update.interface import Category, Desired, Fetcher, FetchError
 from armlet_runtime.update.needs import Engine
 from armlet_runtime.update.probation import Verdict, judge
 from armlet_runtime.update.settings import Updates
@@ -41,44 +43,6 @@ _AGAIN = frozenset({"space", "store", "damaged"})
 
 
 @dataclass(frozen=True)
-class End:
-    """What became of a wish; ``again``: trying once more may help."""
-
-    state: State
-    category: Category = ""
-    reason: str = ""
-    again: bool = False
-
-
-class Ended(Exception):
-    """The way ends here."""
-
-    def __init__(self, end: End) -> None:
-        super().__init__(end.reason)
-        self.end = end
-
-
-class Interrupted(Exception):
-    """Something else comes first; what was reached so far stays."""
-
-
-class Watch(Protocol):
-    """What goes on around an update."""
-
-    def cancelled(self) -> bool:
-        """Whether a download should make room."""
-
-    def stopping(self) -> bool:
-        """Whether the service ends."""
-
-    def newest(self) -> Desired | None:
-        """The wish that counts now."""
-
-    def pause(self, seconds: float) -> None:
-        """Returns after that time, or earlier."""
-
-
-@dataclass(frozen=True)
 class Course:
     """Blocks, in the updater's thread."""
 
@@ -96,6 +60,8 @@ class Course:
         try:
             self._demand_new(desired)
             candidate = self._obtained(desired, watch)
+            if self._is_committed(desired):
+                return self._mended(desired, watch)
             before = self._tried(desired, candidate, watch)
             return self._watched(desired, candidate, before, watch)
         except Interrupted:
@@ -144,28 +110,65 @@ class Course:
             raise Ended(End("UPDATED"))
         factory = self.catalogue.factory(model)
         if factory is not None and desired.generation <= factory.generation:
+            if tried:
+                self._noted(model, lambda: self.store.withdraw(model))
             told = f"generation {desired.generation} is not above {factory.generation}, which came with the rootfs"
             raise Ended(End("FAILED", "stale", told))
-        if state.committed is not None and state.committed.id == payload:
-            why = self.catalogue.refused(model, payload) or "another payload serves until the next start"
-            raise Ended(End("FAILED", "trial", f"it was good, and failed when it was loaded: {why}"))
+        if self._is_committed(desired) and self.is_sound(model, payload):
+            raise Ended(self._not_now(desired))
         category, reason = state.refusal(desired)
         if category and not tried:
             raise Ended(End("FAILED", category, reason))
         if self.store.readonly:
             raise Ended(End("FAILED", "store", self.store.readonly))
 
+    def _is_committed(self, desired: Desired) -> bool:
+        committed = self.store.state(desired.model).committed
+        return committed is not None and committed.id == desired.payload
+
+    def is_sound(self, model: str, payload: str) -> bool:
+        """Whether a payload of the store is as it was when it came."""
+        try:
+            self.catalogue.stored(model, payload)
+        except BadPayload:
+            return False
+        return True
+
+    def _not_now(self, desired: Desired) -> End:
+        refused = self.catalogue.refused(desired.model, desired.payload)
+        why = refused or "another payload serves until the next start"
+        return End("FAILED", "trial", f"it was good, and failed when it was loaded: {why}")
+
+    def _mended(self, desired: Desired, watch: Watch) -> End:
+        """What was committed was damaged on the disk, and has come anew."""
+        self.serve_best(desired.model, watch)
+        serving = self.engine.serving(desired.model)
+        served = serving is not None and serving.payload_sha256 == desired.payload
+        return End("UPDATED") if served else self._not_now(desired)
+
     def _obtained(self, desired: Desired, watch: Watch) -> Candidate:
         model = desired.model
         if not desired.archive_size:
             return self._left(desired)
-        if not self.store.has(desired.payload):
+        held = self._there(desired)
+        if held is None:
             self.store.demand_space(desired)
             self._download(desired, watch)
             self.board.tell(model, "DOWNLOADED", desired=desired)
-        held = self.store.admit(desired)
+            held = self.store.admit(desired)
         self.board.tell(model, "VERIFIED", desired=desired)
         return self.catalogue.candidate(model, held)
+
+    def _there(self, desired: Desired) -> Held | None:
+        """What needs no download; None: it is not there, or not any more, since it was damaged."""
+        if not self.store.has(desired.payload):
+            return None
+        try:
+            return self.store.admit(desired)
+        except StoreError as error:
+            if error.category != "download":
+                raise
+            return None
 
     def _left(self, desired: Desired) -> Candidate:
         """The candidate of the last run; one that is no good any more is forgotten, and may be wished again."""

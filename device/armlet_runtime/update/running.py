@@ -106,9 +106,9 @@ class Updates:
             self.mqtt.stop()
 
     def close(self) -> None:
-        """The service ends as it was told to: no start of it counts as one that did not last."""
+        """The service ends as it was told to: no start of it counts as one that did not last, nor does a trial."""
         try:
-            self.store.steady()
+            self.store.ended()
         except (OSError, StoreError) as error:
             log.warning("the end could not be noted: %s", error)
         self.store.close()

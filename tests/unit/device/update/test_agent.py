@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -340,6 +341,22 @@ def test_names_without_end(bench: Bench) -> None:
     for number in range(MOST_MODELS + 100):
         bench.agent.wish(f"m{number}", Desired(**{**vars(made), "model": f"m{number}", "block_size": 1024}))
     assert len(bench.agent.models()) <= MOST_MODELS + 1
+
+
+def test_invented_names_do_not_keep_out_those_that_serve(bench: Bench) -> None:
+    made = release(2)
+    for number in range(MOST_MODELS):
+        bench.agent.wish(f"m{number}", replace(made.desired, model=f"m{number}"))
+    bench.time += 1
+    bench.wish(made)
+    bench.run()
+    assert next(report.model for report in bench.told.reports if report.state != "IDLE") == "add"
+    assert bench.engine.now["add"].version == "2.0"
+    # Those that are taken back make room for others.
+    for number in range(MOST_MODELS):
+        bench.agent.wish(f"m{number}", None)
+    bench.agent.wish("new", replace(made.desired, model="new"))
+    assert "new" in bench.agent.models()
 
 
 def test_what_should_not_be_does_not_end_updates(bench: Bench) -> None:

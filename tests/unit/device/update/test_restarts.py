@@ -83,7 +83,7 @@ def test_new_firmware_goes_first(tmp_path: Path) -> None:
 def test_a_probation_that_was_cut_short_begins_anew(tmp_path: Path) -> None:
     two = release(2)
     device = Updated(tmp_path, WATCHED)
-    with device.running():
+    with device.running(clean=False):
         device.offer(two)
         device.until_phase("probation")
     for _ in range(MOST_ATTEMPTS - 1):
