@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import itertools
 import shutil
 import tempfile
@@ -14,6 +13,7 @@ from armlet_runtime import ort
 from armlet_runtime.serve import budget, chain, golden, machine
 from armlet_runtime.serve.golden import TrialError
 from armlet_runtime.serve.job import Job, Ready
+from armlet_runtime.serve.unchanged import sha256_of
 
 _XNNPACK = "xnnpack"
 _THREADS = "intra_op_num_threads"
@@ -21,7 +21,6 @@ _SPINNING = "session.intra_op.allow_spinning"
 # Enough for any profile of a warm-up.
 _LEAST_FREE = 4 << 20
 _MOST_NODES = 10_000
-_PIECE = 64 << 10
 
 
 def options_for(job: Job, attempt: Sequence[chain.Wanted], profile: str) -> tuple[ort.SessionOptions, list[Any]]:
@@ -97,11 +96,7 @@ class Trial:
     def _demand_unchanged(self) -> None:
         """What was verified may lie long back: another worker is started whenever one fails."""
         for path, sha256 in self._job.files:
-            hasher = hashlib.sha256()
-            with Path(self._job.folder, path).open("rb") as file:
-                while piece := file.read(_PIECE):
-                    hasher.update(piece)
-            if hasher.hexdigest() != sha256:
+            if sha256_of(Path(self._job.folder, path)) != sha256:
                 raise TrialError(f"{path} has changed since it was verified")
 
     def _taken(

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import subprocess
 import sys
+from pathlib import Path
+
+import pytest
+from armlet_runtime.serve.unchanged import sha256_of
 
 from tests.conftest import ROOT
 
@@ -55,3 +60,18 @@ def test_ten_thousand_requests_leave_memory_as_it_was() -> None:
     )
     before, after = json.loads(run.stdout)
     assert after - before < MOST_GROWTH
+
+
+def test_a_worker_is_without_what_it_does_not_need() -> None:
+    # OpenSSL and NumPy: some 3 and 20 MB of each worker.
+    code = "import sys, armlet_runtime.serve.worker; print(*(name for name, it in sys.modules.items() if it))"
+    run = subprocess.run(
+        [sys.executable, "-c", code], env={"PYTHONPATH": str(ROOT / "device")}, stdout=subprocess.PIPE, check=True
+    )
+    assert not {"_hashlib", "_ssl", "numpy"} & set(run.stdout.decode().split())
+
+
+@pytest.mark.parametrize("size", [0, 1, (64 << 10) - 1, 64 << 10, 200_000])
+def test_a_file_is_hashed_as_it_was_signed(tmp_path: Path, size: int) -> None:
+    (tmp_path / "file").write_bytes(bytes(range(250)) * (size // 250) + b"x" * (size % 250))
+    assert sha256_of(tmp_path / "file") == hashlib.sha256((tmp_path / "file").read_bytes()).hexdigest()
