@@ -45,7 +45,7 @@ class BlocksFetcher:
     """
 
     def __init__(
-        self, source: BlockSource, *, in_flight: int = 4, first_wait: float = 30.0, patience: float = 300.0
+        self, source: BlockSource, *, in_flight: int = 4, first_wait: float = 30.0, patience: float = 120.0
     ) -> None:
         self._source = source
         self._in_flight = in_flight
