@@ -60,6 +60,7 @@ LAYERS: tuple[frozenset[str], ...] = (
         {
             "armlet.doctor",
             "armlet.host",
+            "armlet.layers",
             "armlet.lacks",
             "armlet.nfpm",
             "armlet.onnx",
