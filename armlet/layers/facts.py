@@ -22,7 +22,7 @@ from armlet.paths import Paths
 from armlet.payload.packages import package_name, package_version, place
 from armlet.payload.refused import told
 from armlet.payload.verify import manifest_of, verify
-from armlet.service.contents import DEVICE, contents
+from armlet.service.contents import DEVICE, Layout, contents
 from armlet.spec.payload import PayloadManifest
 
 
@@ -89,7 +89,7 @@ class Facts:
     runtimes: tuple[Runtime, ...]
     models: tuple[Model, ...]
     service: Mapping[str, Entry]
-    """Absolute path on the device -> what is there (armlet/service/contents.py, ``DEVICE``)."""
+    """Absolute path on the device -> what is there (armlet/service/contents.py)."""
     keys: tuple[Path, ...]
     """Public keys whose payloads the device takes."""
 
@@ -98,7 +98,13 @@ class Facts:
 
 
 def gather(
-    paths: Paths, *, skus: Sequence[str], payloads: Sequence[Path] = (), keys: Sequence[Path] = (), scratch: Path
+    paths: Paths,
+    *,
+    skus: Sequence[str],
+    payloads: Sequence[Path] = (),
+    keys: Sequence[Path] = (),
+    layout: Layout = DEVICE,
+    scratch: Path,
 ) -> Facts:
     """Reads and checks everything before anything is written.
 
@@ -123,7 +129,7 @@ def gather(
     return Facts(
         runtimes=tuple(runtimes),
         models=tuple(sorted(models, key=lambda model: model.package)),
-        service=contents(paths.root, DEVICE, made),
+        service=contents(paths.root, layout, made),
         keys=_files_of(keys),
     )
 
