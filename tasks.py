@@ -12,6 +12,7 @@ from armlet.cli import edge
 from armlet.verbs import (
     ci,
     key_new,
+    layer_yocto,
     model_check,
     model_convert,
     model_import,
@@ -299,6 +300,7 @@ namespace = Collection(
     ),
     Collection("key", key_new.new),
     Collection("service", service_package.package),
+    Collection("layer", layer_yocto.yocto),
     Collection("update", update_publish.publish, update_send.send, update_watch.watch, update_withdraw.withdraw),
     Collection("ci", ci.matrix_, ci.workflow, ci.publish),
 )
