@@ -12,6 +12,7 @@ _GENERIC = frozenset({"Apache-2.0", "BSD-2-Clause", "BSD-3-Clause", "BSL-1.0", "
 }
 """Those whose text OpenEmbedded has in every release since 2022; of others, the recipe names a text."""
 _WITH = {"GPL-3.0-or-later-with-GCC-exception-3.1": "GPL-3.0-with-GCC-exception"}
+_OTHER = "LicenseRef-armlet-other"
 _OPERATORS = {"AND": "&", "OR": "|"}
 
 
@@ -30,7 +31,7 @@ def licence(spdx: str, text: str) -> Licence:
     """
     known = spdx_expression(spdx)
     if known is None:
-        return Licence(expression="Proprietary", texts=(("Proprietary", text),))
+        return Licence(expression=_OTHER, texts=((_OTHER, text),))
     words = re.sub(r" WITH (?=\S)", "-with-", known).replace("(", "( ").replace(")", " )").split()
     named = [_OPERATORS.get(word, _WITH.get(word, word)) for word in words]
     lacking = sorted({word for word in named if word not in _GENERIC and word not in "()&|"})

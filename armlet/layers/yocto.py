@@ -176,7 +176,8 @@ def _service(root: Path, source: Path, facts: Facts) -> dict[str, File]:
 def _keys(source: Path, keys: Sequence[Path]) -> Iterator[tuple[str, File]]:
     if not keys:
         return
-    yield f"{_KEYS}/armlet-keys_1.0.bb", _text(source / f"{_KEYS}/armlet-keys.bb.j2", keys=[key.name for key in keys])
+    named = [(key.name, _md5(key.read_bytes())) for key in keys]
+    yield f"{_KEYS}/armlet-keys_1.0.bb", _text(source / f"{_KEYS}/armlet-keys.bb.j2", keys=named)
     for key in keys:
         yield f"{_KEYS}/armlet-keys/{key.name}", File(content=key)
 
