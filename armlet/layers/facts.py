@@ -119,7 +119,10 @@ def gather(
     """
     if not skus:
         raise ArmletError("no SKU is named", hint="--sku, as often as there are runtimes", kind=Kind.INPUT)
-    runtimes = [Runtime(sku=sku, package=runtime_package(sku), built=built(paths, sku)) for sku in dict.fromkeys(skus)]
+    runtimes = [
+        Runtime(sku=sku, package=package_safe(runtime_package(sku), "sku"), built=built(paths, sku))
+        for sku in dict.fromkeys(skus)
+    ]
     demand_apart("the SKUs", {runtime.sku: runtime.package for runtime in runtimes})
     models = [_model(path, runtimes, keys, scratch / f"payload-{at}") for at, path in enumerate(payloads)]
     _demand_once(models)

@@ -13,10 +13,10 @@ _MEANT = (
 """Ends of names that stand for a kind of recipe, or for a part of another package."""
 
 
-def package_safe(name: str) -> str:
+def package_safe(name: str, what: str = "model") -> str:
     """A package's name that no builder takes for something else; most stay as they are."""
     plain = name.replace("_", "-").rstrip(".-+")
-    return f"{plain}-model" if plain.endswith(_MEANT) else plain
+    return f"{plain}-{what}" if plain.endswith(_MEANT) else plain
 
 
 def make_safe(name: str) -> str:

@@ -151,6 +151,7 @@ def test_names_that_mean_something_to_builders() -> None:
     assert package_safe("armlet-model-text_direction") == "armlet-model-text-direction"
     assert package_safe("armlet-model-x-native") == "armlet-model-x-native-model"
     assert package_safe("armlet-model-x-dev") == "armlet-model-x-dev-model"
+    assert package_safe("armlet-runtime-x-dev", "sku") == "armlet-runtime-x-dev-sku"
     demand_apart("the models", {"a": "x", "b": "y"})
 
 
