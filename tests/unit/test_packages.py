@@ -15,6 +15,7 @@ from armlet import elf, nfpm
 from armlet.errors import ArmletError, Kind
 from armlet.package_versions import demand_ordered, dpkg_order
 from armlet.packages import families
+from armlet.packages.built import each_once
 from armlet.packages.runtime import FORMATS, Format, Made, Options, own, package
 from armlet.paths import Paths
 from tests.fakes.built import NAME, SKU, fake_built
@@ -58,8 +59,11 @@ def test_a_deb_has_each_part_where_debian_looks_for_it(made: list[Made]) -> None
         f"{LIBRARIES}/libonnxruntime.so.1",
         f"{LIBRARIES}/libonnxruntime.so.1.21.0",
         "usr/share/armlet/runtime.json",
+        "usr/share/doc/armlet-runtime-demo-a53/NOTICE",
         "usr/share/doc/armlet-runtime-demo-a53/changelog.gz",
         "usr/share/doc/armlet-runtime-demo-a53/copyright",
+        "usr/share/doc/armlet-runtime-demo-a53/sbom.cdx.json",
+        "usr/share/doc/armlet-runtime-demo-a53/sbom.spdx.json",
         "usr/share/lintian/overrides/armlet-runtime-demo-a53",
     }
     dev = inside(named(made, "dev", ".deb"))
@@ -111,6 +115,17 @@ def test_an_apk_tells_a_fact_a_line(made: list[Made]) -> None:
         *facts
     }
     assert ("provides", "so:libonnxruntime.so.1=1.21.0") in facts
+
+
+def test_a_licence_is_that_of_what_was_linked(made: list[Made]) -> None:
+    licence = "Apache-2.0 AND MIT AND MPL-2.0"
+    for part in ("runtime", "dev", "dbg"):
+        assert dict(pkginfo(named(made, part, ".apk"))[0])["license"] == licence, "boost only helped to make it"
+    assert control(named(made, "runtime", ".ipk"))["License"] == licence
+
+
+def test_alternatives_of_a_licence_stay_together() -> None:
+    assert each_once("(A OR B AND C) AND A") == "(A OR B AND C) AND A"
 
 
 def test_twice_the_same_bytes(made: list[Made], paths: Paths, tmp_path: Path) -> None:
