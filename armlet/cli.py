@@ -227,7 +227,11 @@ def number(flag: str, text: str) -> int | None:
         return None
     if text.isdecimal() and int(text) > 0:
         return int(text)
-    raise ArmletError(f'{flag}: "{text}" is not a positive number', hint=f"write for example {flag} 2", kind=Kind.INPUT)
+    raise ArmletError(
+        f'{flag}: "{text}" is not a positive number',
+        hint=f"write for example {flag}{' ' if flag[0] == '-' else '='}2",
+        kind=Kind.INPUT,
+    )
 
 
 def decimal(flag: str, text: str) -> float:

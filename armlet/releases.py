@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from armlet import manifest
+from armlet import manifest, recipes
 from armlet.errors import ArmletError, Kind
 from armlet.events import Sink
 from armlet.gates import SUMS, demand, demand_intact, recorded
@@ -28,8 +28,12 @@ def publish(paths: Paths, sku: str, to: str, emit: Sink) -> remote.Published:
             (HOST) the server cannot be used.
     """
     where = address("--to" if to else PLACE, to or _configured(), token=os.environ.get(TOKEN) or None)
+    recipes.SKUS.require(paths, sku)
     dist = paths.dist(sku)
     demand_intact(dist)
+    if not (dist / manifest.FILE).is_file():
+        hint = f"./inv build --sku {sku}"
+        raise ArmletError(f"nothing is built for {sku}", hint=hint, kind=Kind.INPUT, where=str(dist))
     demand(recorded(dist / "gates.json"))
     build = manifest.read_manifest(dist / manifest.FILE).build_id[:_ID]
     return remote.publish(_files(paths, sku), f"{sku}/{build}", Objects(where), emit)

@@ -180,7 +180,8 @@ def _deliver(files: Sequence[Path], out: Path) -> None:
             raise ArmletError(
                 f"{file.name} is there already, with other content",
                 hint="a package manager takes equal versions for the same: raise --revision (the service has its own "
-                "version, in device/armlet_runtime), or remove the file where nobody has it yet",
+                "version, in device/armlet_runtime), give the --maintainer of that time, or remove the file where "
+                "nobody has it yet",
                 kind=Kind.INPUT,
                 where=str(there),
             )
