@@ -12,7 +12,6 @@ from armlet import cli
 from armlet.cli import edge
 from armlet.errors import ArmletError, Kind
 
-
 # What a CI sets, whose file is the same for everybody.
 _REVISION, _MAINTAINER = "ARMLET_REVISION", "ARMLET_MAINTAINER"
 
