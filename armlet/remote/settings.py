@@ -90,7 +90,9 @@ def _address(name: str, text: str, schemes: tuple[str, ...], token: str | None) 
         sound = False
     if sound and parts.scheme == "s3":
         sound = _BUCKET.fullmatch(parts.netloc) is not None
-    if not sound or any(ord(character) <= 32 for character in text):
+    # A dot as a folder is resolved on the way, and the files are elsewhere than the address says.
+    dotted = sound and not {".", ".."}.isdisjoint(unquote(parts.path).split("/"))
+    if not sound or dotted or any(ord(character) <= 32 for character in text):
         raise ArmletError(
             f"{name} is no address that can be used",
             hint=f"write it as {' or '.join(map(_example, schemes))}, without ? and #",
