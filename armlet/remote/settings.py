@@ -18,6 +18,7 @@ SHARING = frozenset({STORE, COMPILE_CACHE, WRITE, TOKEN})
 
 _OBJECTS = ("http", "https", "s3")
 _COMPILED = ("http", "https", "redis", "rediss")
+_DATABASE = re.compile(r"/?|/[0-9]{1,5}/?")
 _BUCKET = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]")
 
 
@@ -90,6 +91,8 @@ def _address(name: str, text: str, schemes: tuple[str, ...], token: str | None) 
         sound = False
     if sound and parts.scheme == "s3":
         sound = _BUCKET.fullmatch(parts.netloc) is not None
+    if sound and parts.scheme in ("redis", "rediss"):
+        sound = _DATABASE.fullmatch(parts.path) is not None
     # A dot as a folder is resolved on the way, and the files are elsewhere than the address says.
     dotted = sound and not {".", ".."}.isdisjoint(unquote(parts.path).split("/"))
     if not sound or dotted or any(ord(character) <= 32 for character in text):
