@@ -35,13 +35,7 @@ def publish(paths: Paths, sku: str, to: str, emit: Sink) -> remote.Published:
     demand_intact(dist)
     demand(recorded(dist / "gates.json"))
     made = manifest.read_manifest(dist / manifest.FILE)
-    if made.sku != sku:
-        raise ArmletError(
-            f"what is there was built of {made.sku}, and not of {sku}",
-            where=str(dist),
-            hint=f"build it again, which mends it: ./inv build --sku {sku}",
-            kind=Kind.GATE,
-        )
+    manifest.demand_of(made, sku, dist)
     return remote.publish(_files(paths, sku, made.build_id), f"{sku}/{made.build_id[:_ID]}", Objects(where), emit)
 
 

@@ -50,8 +50,7 @@ def built(paths: Paths, sku: str) -> Built:
     made = manifest.read_manifest(dist / manifest.FILE)
     tree = dist / f"armlet-runtime-{sku}-{made.ort_version}-{made.target.triple}"
     tarballs = tuple(dist / f"{tree.name}{end}.tar.xz" for end in ("", "-dbg"))
-    if made.sku != sku:
-        raise _changed(dist / manifest.FILE, sku)
+    manifest.demand_of(made, sku, dist)
     for file in made.files:
         _demand_same(tree / file.path, file.sha256, sku)
     _demand_same(tree / manifest.FILE, digest.of_file(dist / manifest.FILE), sku)
@@ -81,8 +80,12 @@ def unpack_debug(runtime: Built, folder: Path) -> dict[str, Path]:
 
 
 def _licence(components: Iterable[Component]) -> str:
-    terms = {part if " OR " not in part else f"({part})" for one in components for part in one.licence.split(" AND ")}
-    return " AND ".join(sorted({*terms, _COMPILERS}))
+    """Each term once, where that is plain to see; an expression with a choice or with parentheses stays whole."""
+    terms = {_COMPILERS}
+    for one in components:
+        nested = " OR " in one.licence or "(" in one.licence
+        terms |= {f"({one.licence})"} if nested else {*one.licence.split(" AND ")}
+    return " AND ".join(sorted(terms))
 
 
 def _demand_same(path: Path, sha256: str, sku: str) -> None:
