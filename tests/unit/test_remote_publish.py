@@ -148,3 +148,20 @@ def test_what_another_publishes_meanwhile_stays(
         published(server, files)
     assert caught.value.kind is Kind.INPUT
     assert server.objects[f"rel/{FOLDER}/{SUMS}"] == b"0  other\n"
+
+
+def test_a_file_that_goes_meanwhile_is_told(
+    server: ObjectServer, files: dict[str, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write = Objects.write
+    last = max(files)
+
+    def gone(self: Objects, name: str, source: object, size: int) -> None:
+        write(self, name, source, size)  # type: ignore[arg-type]
+        files[last].unlink(missing_ok=True)
+
+    monkeypatch.setattr(Objects, "write", gone)
+    with pytest.raises(ArmletError) as caught:
+        published(server, files)
+    assert (caught.value.kind, caught.value.where) == (Kind.HOST, str(files[last]))
+    assert f"rel/{FOLDER}/{SUMS}" not in server.objects
