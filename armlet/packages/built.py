@@ -50,8 +50,11 @@ def built(paths: Paths, sku: str) -> Built:
     made = manifest.read_manifest(dist / manifest.FILE)
     tree = dist / f"armlet-runtime-{sku}-{made.ort_version}-{made.target.triple}"
     tarballs = tuple(dist / f"{tree.name}{end}.tar.xz" for end in ("", "-dbg"))
+    manifest.demand_of(made, sku, dist)
     for file in made.files:
         _demand_same(tree / file.path, file.sha256, sku)
+    _demand_same(tree / manifest.FILE, digest.of_file(dist / manifest.FILE), sku)
+    _demand_as_packed(tree, tarballs[0], sku)
     libraries = [file.path for file in made.files if file.build_id is not None]
     elves = {path: elf.read((tree / path).read_bytes(), name=path) for path in libraries}
     bills = tuple(dist / name for name in (CYCLONEDX, SPDX))
@@ -93,9 +96,26 @@ def each_once(expression: str) -> str:
 
 def _demand_same(path: Path, sha256: str, sku: str) -> None:
     if path.is_symlink() or not path.is_file() or digest.of_file(path) != sha256:
-        raise ArmletError(
-            f"not as the build left it: {path.name}",
-            where=str(path),
-            hint=f"build it again, which mends it: ./inv build --sku {sku}",
-            kind=Kind.GATE,
-        )
+        raise _changed(path, sku)
+
+
+def _demand_as_packed(tree: Path, tarball: Path, sku: str) -> None:
+    """Folders and links are in no list of hashes, and what was added to the folder is in none either."""
+    with tarfile.open(tarball) as archive:
+        wanted = {info.name: info.linkname if info.issym() else None for info in archive if not info.isdir()}
+    found = {
+        path.relative_to(tree.parent).as_posix(): str(path.readlink()) if path.is_symlink() else None
+        for path in tree.rglob("*")
+        if path.is_symlink() or not path.is_dir()
+    }
+    if differing := sorted(dict(wanted.items() ^ found.items())):
+        raise _changed(tree.parent / differing[0], sku)
+
+
+def _changed(path: Path, sku: str) -> ArmletError:
+    return ArmletError(
+        f"not as the build left it: {path.name}",
+        where=str(path),
+        hint=f"build it again, which mends it: ./inv build --sku {sku}",
+        kind=Kind.GATE,
+    )

@@ -55,7 +55,7 @@ def server() -> Iterator[ObjectServer]:
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Builds of small steps, that need no engine, and share nothing unless a test says so."""
     monkeypatch.setattr(pipeline, "STEPS", STEPS)
-    monkeypatch.setattr(pipeline, "_connect", lambda _surroundings: None)
+    monkeypatch.setattr(pipeline, "_connect", lambda *_: None)
     for name in ("ARMLET_STORE", "ARMLET_SHARE", "ARMLET_PUBLISH", "ARMLET_STORE_TOKEN"):
         monkeypatch.delenv(name, raising=False)
     MADE.clear()

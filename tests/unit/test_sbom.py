@@ -186,6 +186,14 @@ def test_a_licence_that_spdx_does_not_know_is_refused_at_its_line(project: FakeP
     assert f"{project.source_set_file}:{line}" in str(told.value)
 
 
+@pytest.mark.parametrize("line", ['purl: "pkg:github/a/b@{versoin}"', 'cpe: "cpe:2.3:a:v:p:{version:*:*:*:*:*:*:*"'])
+def test_a_name_for_scanners_with_another_word_in_braces_is_refused(project: FakeProject, line: str) -> None:
+    licence = "licence: MIT OR Apache-2.0"
+    project.change(project.source_set_file, licence, f"{licence}\n    {line}")
+    with pytest.raises(ArmletError, match="is not taken"):
+        resolve(project.paths, "demo-a53")
+
+
 def test_a_licence_that_is_missing_is_told_at_its_component(project: FakeProject) -> None:
     line = project.change(project.source_set_file, "    licence: MIT OR Apache-2.0\n", "")
     with pytest.raises(ArmletError, match="licence") as told:
