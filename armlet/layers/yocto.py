@@ -17,8 +17,9 @@ from armlet.service.contents import Layout
 from armlet.service.package import VERSION
 
 LAYER = "meta-onnx"
-LAYOUT = Layout(modules="/modules", init="/etc/init.d/armlet-serve")
-"""Where the modules go is the recipe's matter."""
+LAYOUT = Layout(modules="/modules", init="/init")
+"""Where the modules and the init script go is the recipe's matter."""
+_PROCD = f"{LAYOUT.init}/armlet-serve"
 _ARMLET = "recipes-armlet"
 _RUNTIME = f"{_ARMLET}/onnxruntime-armlet"
 _MODELS = f"{_ARMLET}/armlet-models"
@@ -30,6 +31,7 @@ _VARIABLES = {
     "/usr/share/doc": "${docdir}",
     "/usr/share/man": "${mandir}",
     "/usr/bin": "${bindir}",
+    "/init/S90": "${sysconfdir}/init.d/",
     "/etc": "${sysconfdir}",
 }
 _HOSTS: Mapping[str, str] = {"aarch64": "aarch64-.*-linux", "armhf": "arm-.*-linux-gnueabi"}
@@ -150,7 +152,7 @@ def _service(root: Path, source: Path, facts: Facts) -> dict[str, File]:
     modules, places = {}, []
     found: dict[str, File] = {}
     for place, entry in sorted(facts.service.items()):
-        if entry.source is None:
+        if entry.source is None or place == _PROCD:
             continue
         if place.startswith(f"{LAYOUT.modules}/"):
             modules[place.removeprefix(f"{LAYOUT.modules}/")] = entry.source
@@ -198,7 +200,7 @@ def _distinct(place: str, found: Mapping[str, File]) -> str:
 
 def _variable(place: str) -> str:
     for folder, variable in _VARIABLES.items():
-        if place.startswith(f"{folder}/"):
+        if place.startswith(folder):
             return f"{variable}{place.removeprefix(folder)}"
     return place
 
