@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from armlet.spec.base import spdx_expression
 
 _GENERIC = frozenset({"Apache-2.0", "BSD-2-Clause", "BSD-3-Clause", "BSL-1.0", "GPL-3.0-with-GCC-exception", "ISC"}) | {
-    *("CC0-1.0", "MIT", "MPL-2.0", "Zlib", "GPL-2.0-only", "GPL-3.0-only", "LGPL-2.1-only"),
+    *("CC0-1.0", "MIT", "MPL-2.0", "Zlib", "GPL-2.0-only", "GPL-3.0-only", "LGPL-2.1-only", "LGPL-2.1-or-later"),
 }
 """Those whose text OpenEmbedded has in every release since 2022; of others, the recipe names a text."""
 _WITH = {"GPL-3.0-or-later-with-GCC-exception-3.1": "GPL-3.0-with-GCC-exception"}

@@ -19,6 +19,8 @@ from armlet.service.package import VERSION
 LAYER = "meta-onnx"
 LAYOUT = Layout(modules="/modules", init="/init")
 """Where the modules and the init script go is the recipe's matter."""
+_NOTICE = f"{Path(LICENCES).parent}/NOTICE"
+"""In a runtime's folder: every term."""
 _PROCD = f"{LAYOUT.init}/armlet-serve"
 _ARMLET = "recipes-armlet"
 _RUNTIME = f"{_ARMLET}/onnxruntime-armlet"
@@ -99,7 +101,7 @@ def _defaults(facts: Facts, choices: Choices) -> list[tuple[str, str]]:
 def _runtime(source: Path, runtime: Runtime, choices: Choices) -> dict[str, File]:
     made, tree = runtime.built.manifest, runtime.built.tree
     texts = sorted(path for path in (tree / LICENCES).rglob("*") if path.is_file())
-    told = licence(runtime.built.licence, f"{LICENCES}/eigen/COPYING.MINPACK")
+    told = licence(runtime.built.licence, _NOTICE)
     recipe = _text(
         source / f"{_RUNTIME}/runtime.bb.j2",
         sku=runtime.sku,
