@@ -12,6 +12,7 @@ from armlet.cli import edge
 from armlet.verbs import (
     ci,
     key_new,
+    layer_buildroot,
     model_check,
     model_convert,
     model_import,
@@ -300,5 +301,6 @@ namespace = Collection(
     Collection("key", key_new.new),
     Collection("service", service_package.package),
     Collection("update", update_publish.publish, update_send.send, update_watch.watch, update_withdraw.withdraw),
+    Collection("layer", layer_buildroot.buildroot),
     Collection("ci", ci.matrix_, ci.workflow, ci.publish),
 )
