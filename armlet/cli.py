@@ -31,6 +31,7 @@ from armlet.sinks.jsonl import JsonLines
 P = ParamSpec("P")
 
 ROOT = Path(__file__).resolve().parent.parent
+_MOST_DIGITS = 18
 
 
 def main(root: str, *words: str) -> NoReturn:
@@ -225,9 +226,14 @@ def number(flag: str, text: str) -> int | None:
     """
     if not text:
         return None
-    if text.isdecimal() and int(text) > 0:
+    # Of thousands of digits, Python makes no number.
+    if text.isdecimal() and len(text) <= _MOST_DIGITS and int(text) > 0:
         return int(text)
-    raise ArmletError(f'{flag}: "{text}" is not a positive number', hint=f"write for example {flag} 2", kind=Kind.INPUT)
+    raise ArmletError(
+        f'{flag}: "{text}" is not a positive number',
+        hint=f"write for example {flag}{' ' if flag[0] == '-' else '='}2",
+        kind=Kind.INPUT,
+    )
 
 
 def decimal(flag: str, text: str) -> float:

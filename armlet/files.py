@@ -21,16 +21,22 @@ from armlet.events import Note, Sink
 def alone(lock: Path, emit: Sink, *, waiting: str) -> Iterator[None]:
     """Holds a lock file (in a folder that is there) for this process; tells ``waiting`` where another one has it.
 
+    ``lock`` may be a folder: nothing is made then.
+
     Raises:
         OSError: the file cannot be made.
     """
-    with lock.open("w") as stream:
+    made = os.O_RDONLY if lock.is_dir() else os.O_WRONLY | os.O_CREAT | os.O_TRUNC
+    descriptor = os.open(lock, made, 0o666)
+    try:
         try:
-            fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             emit(Note(text=f"{waiting}; waiting for it"))
-            fcntl.flock(stream, fcntl.LOCK_EX)
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
         yield
+    finally:
+        os.close(descriptor)
 
 
 def open_regular(path: Path) -> BinaryIO:

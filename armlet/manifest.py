@@ -113,6 +113,19 @@ def render(manifest: RuntimeManifest) -> str:
     )
 
 
+def demand_of(made: RuntimeManifest, sku: str, dist: Path) -> None:
+    """Raises:
+    ArmletError: (GATE) what ``dist`` holds was built of another SKU.
+    """
+    if made.sku != sku:
+        raise ArmletError(
+            f"what is there was built of {made.sku}, and not of {sku}",
+            where=str(dist),
+            hint=f"build it again, which mends it: ./inv build --sku {sku}",
+            kind=Kind.GATE,
+        )
+
+
 def read_manifest(path: Path) -> RuntimeManifest:
     """Reads a ``runtime.json``; fields that this program does not know are ignored within the same schema.
 

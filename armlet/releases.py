@@ -9,7 +9,9 @@ from armlet import manifest
 from armlet.errors import ArmletError, Kind
 from armlet.events import Sink
 from armlet.gates import SUMS, demand, demand_intact, recorded
+from armlet.packages.folder import packed
 from armlet.paths import Paths
+from armlet.recipes import SKUS
 from armlet.remote import publish as remote
 from armlet.remote.objects import Objects
 from armlet.remote.settings import TOKEN, address
@@ -28,11 +30,16 @@ def publish(paths: Paths, sku: str, to: str, emit: Sink) -> remote.Published:
             (HOST) the server cannot be used.
     """
     where = address("--to" if to else PLACE, to or _configured(), token=os.environ.get(TOKEN) or None)
+    SKUS.require(paths, sku)
     dist = paths.dist(sku)
     demand_intact(dist)
+    if not (dist / manifest.FILE).is_file():
+        hint = f"./inv build --sku {sku}"
+        raise ArmletError(f"nothing is built for {sku}", hint=hint, kind=Kind.INPUT, where=str(dist))
     demand(recorded(dist / "gates.json"))
-    build = manifest.read_manifest(dist / manifest.FILE).build_id[:_ID]
-    return remote.publish(_files(paths, sku), f"{sku}/{build}", Objects(where), emit)
+    made = manifest.read_manifest(dist / manifest.FILE)
+    manifest.demand_of(made, sku, dist)
+    return remote.publish(_files(paths, sku, made.build_id), f"{sku}/{made.build_id[:_ID]}", Objects(where), emit)
 
 
 def _configured() -> str:
@@ -45,13 +52,10 @@ def _configured() -> str:
     return found
 
 
-def _files(paths: Paths, sku: str) -> dict[str, Path]:
+def _files(paths: Paths, sku: str, build_id: str) -> dict[str, Path]:
     dist = paths.dist(sku)
     # What the build left, and not what a smoke added: that has other times in it whenever it runs.
     listed = [line.split("  ", 1)[1] for line in (dist / SUMS).read_text(encoding="utf-8").splitlines()]
     own = {name: dist / name for name in listed}
-    folder = paths.dist(_PACKED) / sku
-    packed = {
-        f"{_PACKED}/{path.relative_to(folder).as_posix()}": path for path in sorted(folder.rglob("*")) if path.is_file()
-    }
-    return own | packed
+    found = packed(paths.dist(_PACKED) / sku, build_id, again=f"./inv package --sku {sku}")
+    return own | {f"{_PACKED}/{name}": path for name, path in found.items()}

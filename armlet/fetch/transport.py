@@ -20,6 +20,7 @@ from armlet.fetch.places import local_path
 _BLOCK = 1 << 18
 _OBJECT = re.compile(r"^(<.*?>|\w+Connection(Pool)?\(.*?\)): ")
 """What urllib3 puts before its reasons: the connection, as Python shows it."""
+_NUMBER = re.compile(r"[0-9]{1,18}")
 _UNPRINTABLE = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 _TRANSIENT = frozenset({408, 425, 429, 500, 502, 503, 504})
 
@@ -134,7 +135,7 @@ def _reply(response: requests.Response, offset: int) -> Reply | None:
     code = response.status_code
     if code in _TRANSIENT:
         wait = response.headers.get("Retry-After", "")
-        raise PlaceFailed(f"HTTP {code}", again=Again.SOON, pause=float(wait) if wait.isdigit() else 0.0)
+        raise PlaceFailed(f"HTTP {code}", again=Again.SOON, pause=float(number(wait) or 0))
     if code in (404, 410):
         raise NotThere(f"HTTP {code}")
     if code == 416 and offset:
@@ -142,17 +143,21 @@ def _reply(response: requests.Response, offset: int) -> Reply | None:
     if code not in (200, 206):
         raise PlaceFailed(f"HTTP {code}")
     start, total = 0, None
-    length = response.headers.get("Content-Length", "")
     if code == 206:
         if not offset:
             raise PlaceFailed("it sent a part where the whole was asked for")
-        match = re.fullmatch(r"bytes (\d+)-\d+/(\d+|\*)", response.headers.get("Content-Range", ""))
+        match = re.fullmatch(r"bytes ([0-9]{1,18})-[0-9]+/([0-9]{1,18}|\*)", response.headers.get("Content-Range", ""))
         if match is None or int(match[1]) != offset:
             return None
         start, total = offset, int(match[2]) if match[2] != "*" else None
-    elif length.isdigit():
-        total = int(length)
+    else:
+        total = number(response.headers.get("Content-Length", ""))
     return Reply(start=start, total=total, blocks=_blocks(response.raw))
+
+
+def number(text: str) -> int | None:
+    """What a server says in digits; None where it is no number that a file's size can be."""
+    return int(text) if _NUMBER.fullmatch(text) else None
 
 
 def _blocks(raw: urllib3.response.HTTPResponse) -> Iterator[bytes]:

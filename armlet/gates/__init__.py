@@ -178,8 +178,10 @@ def demand_intact(dist: Path) -> None:
         return
     try:
         wanted = [line.split("  ", 1) for line in sums.read_text(encoding="utf-8").splitlines()]
-        wrong = [name for sha256, name in wanted if not (dist / name).is_file() or of_file(dist / name) != sha256]
         listed = {name for _, name in wanted}
+        if any(Path(name).name != name for name in listed):
+            raise ValueError(SUMS)
+        wrong = [name for sha256, name in wanted if not (dist / name).is_file() or of_file(dist / name) != sha256]
         wrong += sorted(path.name for path in dist.glob("*.whl") if path.name not in listed)
         if not listed:
             wrong.append(SUMS)

@@ -149,7 +149,10 @@ def _build_files(runtime: Built, libraries: str, scratch: Path) -> dict[str, Ent
 
 
 def documents(naming: Naming, runtime: Built, version: str, maintainer: str, scratch: Path) -> dict[str, Entry]:
-    """Terms and changes, in every package; of a deb, what lintian is told."""
+    """Terms and changes, in every package; of a deb, what lintian is told.
+
+    NOTICE and bills are with the runtime alone: the others cannot be there without it.
+    """
     made = runtime.manifest
     folder = f"/usr/share/doc/{naming.name}"
     lines = [f"ONNX Runtime {made.ort_version} for the SKU {made.sku}, build {made.build_id[:16]}."]
@@ -160,6 +163,9 @@ def documents(naming: Naming, runtime: Built, version: str, maintainer: str, scr
         f"{folder}/copyright": Entry(source=copyright_file),
         f"{folder}/changelog.gz": Entry(source=changes),
     }
+    if naming.part == "runtime":
+        found[f"{folder}/NOTICE"] = Entry(source=runtime.tree / texts.NOTICE)
+        found |= {f"{folder}/{path.name}": Entry(source=path) for path in runtime.bills}
     if naming.kind == "deb" and (reasons := _OVERRIDES[naming.part]):
         told = scratch / "overrides"
         told.write_text(debian_texts.overrides(naming.name, reasons), encoding="utf-8")

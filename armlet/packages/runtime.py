@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 import shutil
+import tempfile
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, get_args
 
-from armlet import digest, nfpm, recipes
+from armlet import nfpm, recipes
 from armlet import package_versions as versions
 from armlet.errors import ArmletError, Kind, host_error
 from armlet.events import Note, Sink, silent
-from armlet.files import whole_file, write_whole
-from armlet.gates import SUMS
 from armlet.nfpm import MAINTAINER, PACKAGE_FORMATS, Package, PackageFormat
 from armlet.packages import families, parts, texts
 from armlet.packages.built import Built, built, unpack_debug
 from armlet.packages.families import Ipk
+from armlet.packages.folder import deliver
 from armlet.packages.parts import PARTS, Naming, Part
 from armlet.paths import Paths
 from armlet.process import Runner
@@ -71,6 +71,7 @@ def package(
             other content; (BUILD) nfpm failed; (HOST) the disk is full or not writable.
     """
     chosen = options or Options()
+    nfpm.demand_line("maintainer", chosen.maintainer)
     _demand_own_name(paths, sku)
     runtime = built(paths, sku)
     is_new = not out.exists()
@@ -89,7 +90,7 @@ def package(
                 nfpm.write_package(target, kind, described, runner=runner, emit=emit)
                 made.append(Made(what=part, path=target))
         made += _beside(paths, runtime, staged, chosen, runner, emit)
-        _deliver([one.path for one in made], out)
+        deliver([one.path for one in made], out, build_id=runtime.manifest.build_id, emit=emit)
     return [Made(what=one.what, path=out / one.path.name) for one in made]
 
 
@@ -172,53 +173,28 @@ def _beside(
             yield Made(what="tar", path=staged / tarball.name)
 
 
-def _deliver(files: Sequence[Path], out: Path) -> None:
-    """Moves files into ``out``; of what is there, nothing is replaced by other content."""
-    for file in files:
-        there = out / file.name
-        if there.exists() and digest.of_file(there) != digest.of_file(file):
-            raise ArmletError(
-                f"{file.name} is there already, with other content",
-                hint="a package manager takes equal versions for the same: raise --revision (the service has its own "
-                "version, in device/armlet_runtime), or remove the file where nobody has it yet",
-                kind=Kind.INPUT,
-                where=str(there),
-            )
-    new = [file for file in files if not (out / file.name).exists()]
-    try:
-        for file in new:
-            with whole_file(out / file.name) as stream, file.open("rb") as content:
-                shutil.copyfileobj(content, stream)
-        _write_sums(out)
-    except BaseException:
-        for file in new:
-            (out / file.name).unlink(missing_ok=True)
-        raise
-
-
 @contextmanager
 def _gone_if_empty(out: Path, is_new: bool) -> Iterator[None]:
     """Removes the folder again where the block fails and nobody had it before."""
     try:
         yield
     except BaseException:
-        if is_new and not any(out.iterdir()):
-            out.rmdir()
+        if is_new:
+            # Another command may have put something there.
+            with suppress(OSError):
+                out.rmdir()
         raise
-
-
-def _write_sums(out: Path) -> None:
-    files = sorted(path for path in out.iterdir() if path.is_file() and path.name != SUMS and path.name[0] != ".")
-    write_whole(out / SUMS, "".join(f"{digest.of_file(path)}  {path.name}\n" for path in files).encode())
 
 
 def _demand_writable(out: Path) -> None:
     """Raises:
     ArmletError: (HOST) nothing can be written there; better said before anything is packed.
     """
-    write_whole(out / ".writable", b"")
     try:
-        (out / ".writable").unlink()
+        out.mkdir(parents=True, exist_ok=True)
+        # Without a name: two may try at once.
+        with tempfile.TemporaryFile(dir=out):
+            pass
     except OSError as error:
         raise host_error(error, out) from error
 

@@ -10,6 +10,8 @@ from armlet.spec.runtime import RuntimeManifest
 
 LICENCES = "share/doc/armlet-runtime/licences"
 """Below the runtime's folder."""
+NOTICE = "share/doc/armlet-runtime/NOTICE"
+"""The same."""
 
 _LDCONFIG = """\
 #!/bin/sh

@@ -12,6 +12,9 @@ from armlet.remote.settings import Address
 _LARGEST = 256 << 20
 _SECONDS = 10.0
 
+_NO_REPLY = (ValueError, TypeError, AttributeError, RecursionError)
+"""What the client makes of an answer that is none."""
+
 T = TypeVar("T")
 
 
@@ -91,3 +94,5 @@ def _explained(ask: Callable[[], T]) -> T:
         return ask()
     except (RedisError, OSError) as error:
         raise Unavailable(f"{type(error).__name__}: {str(error)[:200]}") from error
+    except _NO_REPLY as error:
+        raise Unavailable("it does not speak as a Redis does") from error

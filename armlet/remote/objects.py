@@ -18,11 +18,13 @@ import urllib3
 from requests.auth import AuthBase, HTTPBasicAuth
 
 from armlet import digest
-from armlet.fetch.transport import Again, NotThere, Patience, PlaceFailed, cause, new_session, opened
+from armlet.fetch.transport import Again, NotThere, Patience, PlaceFailed, cause, new_session, number, opened
 from armlet.remote.settings import Address
 
 _PATIENT = Patience(connect=5.0, silence=30.0, attempts=2)
 _PAUSE = 0.5
+_MOST_SAID = 4096
+"""Bytes of a refusal that are read."""
 _TRANSIENT = (408, 425, 429, 500, 502, 503, 504)
 _CODE = re.compile(r"<Code>([A-Za-z0-9.]{1,60})</Code>")
 
@@ -105,10 +107,9 @@ class Objects:
             if response.status_code in (404, 410):
                 return None
             _demand(response, (200,))
-            length = response.headers.get("Content-Length", "")
-            if not length.isdigit():
+            if (size := number(response.headers.get("Content-Length", ""))) is None:
                 raise Unavailable("it does not tell how large its objects are")
-            return int(length)
+            return size
 
         return self._tried(ask)
 
@@ -144,7 +145,7 @@ class Objects:
 
         def ask() -> None:
             source.seek(0)
-            response = self._session.put(
+            with self._session.put(
                 self._url(name),
                 # An empty file is no body to requests, and would go out without a length.
                 data=source if size else b"",
@@ -152,8 +153,10 @@ class Objects:
                 timeout=(self._patience.connect, max(self._patience.silence, 60.0)),
                 # Of a redirected PUT, requests makes a GET.
                 allow_redirects=False,
-            )
-            _demand(response, (200, 201, 204))
+                # What it answers may be without end.
+                stream=True,
+            ) as response:
+                _demand(response, (200, 201, 204))
 
         self._tried(ask)
         found = self.size(name)
@@ -196,8 +199,9 @@ def _demand(response: requests.Response, wanted: tuple[int, ...]) -> None:
     if code in wanted:
         return
     said = ""
-    with suppress(requests.RequestException):
-        said = f" {found[1]}" if (found := _CODE.search(response.text[:4096])) else ""
+    with suppress(requests.RequestException, urllib3.exceptions.HTTPError):
+        body = response.raw.read1(_MOST_SAID, decode_content=True).decode(errors="replace")
+        said = f" {found[1]}" if (found := _CODE.search(body)) else ""
     told = f"HTTP {code}{said}"
     raise (_Transient if code in _TRANSIENT else Unavailable)(told)
 

@@ -18,6 +18,10 @@ from armlet.remote.objects import Content, Objects, Unavailable, Wrong, content_
 SUMS = "SHA256SUMS"
 _LARGEST_SUMS = 1 << 20
 _SHOWN = 5
+_AGAIN = (
+    "see that the server, the address and the credentials are right, and run it again: it goes on where it stopped "
+    "(a certificate of your own: SSL_CERT_FILE)"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,7 +38,7 @@ def publish(files: Mapping[str, Path], folder: str, objects: Objects, emit: Sink
 
     Raises:
         ArmletError: (INPUT) something else is published under one of the names: nothing was sent then; (HOST) the
-            server cannot be used, or did not keep what it was sent: run again, it goes on.
+            server cannot be used, or did not keep what it was sent, or a file is gone: run again, it goes on.
     """
     url = f"{objects.address}/{folder}"
     try:
@@ -51,12 +55,20 @@ def publish(files: Mapping[str, Path], folder: str, objects: Objects, emit: Sink
                 objects.write(f"{folder}/{name}", stream, contents[name].size)
             _demand_kept(objects, f"{folder}/{name}", contents[name])
             emit(Progress(label="publishing", done=number, total=len(missing), unit="files"))
-        objects.write(f"{folder}/{SUMS}", io.BytesIO(sums), len(sums))
+        # Somebody else may have been faster.
+        if not _is_published(objects, f"{folder}/{SUMS}", sums, url):
+            objects.write(f"{folder}/{SUMS}", io.BytesIO(sums), len(sums))
         _is_published(objects, f"{folder}/{SUMS}", sums, url)
     except (Unavailable, Wrong) as failed:
+        raise ArmletError(f"cannot publish: {failed}", where=url, hint=_AGAIN, kind=Kind.HOST) from failed
+    except OSError as error:
+        # Another command that builds or packs takes files away and puts others there.
         raise ArmletError(
-            f"cannot publish: {failed}", where=url, hint="run it again: it goes on where it stopped", kind=Kind.HOST
-        ) from failed
+            f"cannot read: {error.strerror or error}",
+            where=str(error.filename or url),
+            hint="let nothing else write there, and run it again: it goes on where it stopped",
+            kind=Kind.HOST,
+        ) from error
     return Published(url=url, files=tuple(contents), sent=tuple(missing))
 
 

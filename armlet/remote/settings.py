@@ -18,6 +18,7 @@ SHARING = frozenset({STORE, COMPILE_CACHE, WRITE, TOKEN})
 
 _OBJECTS = ("http", "https", "s3")
 _COMPILED = ("http", "https", "redis", "rediss")
+_DATABASE = re.compile(r"/?|/[0-9]{1,5}/?")
 _BUCKET = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]")
 
 
@@ -90,7 +91,11 @@ def _address(name: str, text: str, schemes: tuple[str, ...], token: str | None) 
         sound = False
     if sound and parts.scheme == "s3":
         sound = _BUCKET.fullmatch(parts.netloc) is not None
-    if not sound or any(ord(character) <= 32 for character in text):
+    if sound and parts.scheme in ("redis", "rediss"):
+        sound = _DATABASE.fullmatch(parts.path) is not None
+    # A dot as a folder is resolved on the way, and the files are elsewhere than the address says.
+    dotted = sound and not {".", ".."}.isdisjoint(unquote(parts.path).split("/"))
+    if not sound or dotted or any(ord(character) <= 32 for character in text):
         raise ArmletError(
             f"{name} is no address that can be used",
             hint=f"write it as {' or '.join(map(_example, schemes))}, without ? and #",

@@ -20,7 +20,12 @@ def service(name: str, version: str, folder: Path, modules: Sequence[Path]) -> B
     Args:
         folder: what the paths are relative to.
     """
-    optional = (("pynacl", "Apache-2.0"), ("cryptography", "Apache-2.0 OR BSD-3-Clause"), ("numpy", "BSD-3-Clause"))
+    optional = (
+        ("pynacl", "Apache-2.0"),
+        ("cryptography", "Apache-2.0 OR BSD-3-Clause"),
+        ("numpy", "BSD-3-Clause"),
+        ("paho-mqtt", "EPL-2.0 OR BSD-3-Clause"),
+    )
     return Bill(
         name=name,
         version=version,

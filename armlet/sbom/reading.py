@@ -29,8 +29,27 @@ def listed(path: Path) -> list[dict[str, str]]:
             if one["type"] != "file"
         ]
     except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
-        what = f"is no CycloneDX bill: {error}"
-        raise ArmletError(what, hint="write it again", kind=Kind.INPUT, where=str(path)) from error
+        raise _no_bill(path, error) from error
+
+
+def licence(path: Path) -> str:
+    """The SPDX expression for all that a bill is about.
+
+    Raises:
+        ArmletError: (INPUT) it is no such bill, or has no licence.
+    """
+    try:
+        found = _licence(json.loads(path.read_text(encoding="utf-8"))["metadata"]["component"]["licenses"])
+    except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
+        raise _no_bill(path, error) from error
+    if found == "-":
+        raise _no_bill(path, "no licence")
+    return found
+
+
+def _no_bill(path: Path, error: object) -> ArmletError:
+    what = f"is no CycloneDX bill: {error}"
+    return ArmletError(what, hint="write it again (a SKU's: ./inv build)", kind=Kind.INPUT, where=str(path))
 
 
 def _licence(licences: list[dict[str, dict[str, str] | str]]) -> str:

@@ -21,6 +21,8 @@ import sys
 sys.exit(main())
 """
 _DOCUMENT = "/usr/share/doc/armlet-serve"
+_SCRIPTS = ("S90armlet-serve", "armlet-serve")
+"""For Buildroot and sysvinit; for OpenWrt's procd. Neither's init runs the other one."""
 _PAGES = ("service.md", "service-api.md", "payloads.md", "contract.md")
 _LINK = re.compile(r"\[([^\]]*)\]\((?!https?:|#)([^)#]*)(?:#[^)]*)?\)")
 _COPYRIGHT = "Armlet's inference service for devices\nCopyright 2025 the authors of Armlet\nLicence: Apache-2.0\n\n"
@@ -33,13 +35,13 @@ class Layout:
     modules: str
     """The folder with the package ``armlet_runtime``."""
     init: str
-    """Where the init script is."""
+    """The folder of the init scripts."""
 
 
-DEBIAN = Layout(modules="/usr/lib/python3/dist-packages", init=f"{_DOCUMENT}/examples/S90armlet-serve")
-DEVICE = Layout(modules=PRIVATE, init="/etc/init.d/S90armlet-serve")
+DEBIAN = Layout(modules="/usr/lib/python3/dist-packages", init=f"{_DOCUMENT}/examples")
+DEVICE = Layout(modules=PRIVATE, init="/etc/init.d")
 """Yocto, Buildroot, OpenWrt."""
-OTHERS = Layout(modules=PRIVATE, init=f"{_DOCUMENT}/examples/S90armlet-serve")
+OTHERS = Layout(modules=PRIVATE, init=f"{_DOCUMENT}/examples")
 """Distributions with systemd whose folders of modules have Python's version in their names."""
 LAYOUTS: Mapping[PackageFormat, Layout] = {"deb": DEBIAN, "ipk": DEVICE, "rpm": OTHERS, "apk": OTHERS}
 
@@ -61,7 +63,7 @@ def contents(root: Path, layout: Layout, scratch: Path) -> dict[str, Entry]:
         "/usr/bin/armlet-serve": Entry(source=command, mode=0o755),
         "/usr/lib/systemd/system/armlet-serve.service": Entry(source=device / "systemd/armlet-serve.service"),
         f"{_DOCUMENT}/examples/network.conf": Entry(source=device / "systemd/armlet-serve.service.d/network.conf"),
-        layout.init: Entry(source=device / "init/S90armlet-serve", mode=0o755),
+        **{f"{layout.init}/{name}": Entry(source=device / "init" / name, mode=0o755) for name in _SCRIPTS},
         "/etc/armlet/device.conf": Entry(source=device / "etc/device.conf", keep=True),
         "/etc/armlet/keys": Entry(source=None, mode=0o755),
         "/usr/lib/armlet/models": Entry(source=None, mode=0o755),

@@ -57,8 +57,10 @@ def package(
     """Makes what is asked for in ``out``; equal sources give equal bytes.
 
     Raises:
-        ArmletError: (BUILD) nfpm or setuptools failed; (HOST) the disk is full or not writable.
+        ArmletError: (INPUT) the maintainer is no line of text; (BUILD) nfpm or setuptools failed; (HOST) the disk is
+            full or not writable.
     """
+    nfpm.demand_line("maintainer", maintainer)
     made: dict[Format, Path] = {}
     try:
         out.mkdir(parents=True, exist_ok=True)

@@ -98,6 +98,9 @@ fi
 """
 
 _INIT = "/etc/init.d/S90armlet-serve"
+# OpenWrt: with PKG_UPGRADE its opkg says that what was enabled or disabled is to stay so.
+_RC_COMMON = "/etc/rc.common"
+_PROCD = "/etc/init.d/armlet-serve"
 # OpenWrt's opkg sets IPKG_INSTROOT, Yocto's D, where a root file system is put together.
 _OFFLINE = '[ -z "${IPKG_INSTROOT:-}${D:-}" ] || exit 0'
 _IPK_POSTINST = f"""\
@@ -107,6 +110,9 @@ if [ -d /run/systemd/system ]; then
     systemctl daemon-reload
     systemctl enable {_UNIT}
     systemctl restart {_UNIT}
+elif [ -f {_RC_COMMON} ]; then
+    [ "${{PKG_UPGRADE:-0}}" = 1 ] || {_PROCD} enable
+    if {_PROCD} enabled; then {_PROCD} restart; fi
 else
     # Buildroot's kind of init finds the script by its name, sysvinit wants links.
     if command -v update-rc.d >/dev/null; then update-rc.d S90armlet-serve defaults 90; fi
@@ -119,6 +125,9 @@ _IPK_PRERM = f"""\
 {_OFFLINE}
 if [ -d /run/systemd/system ]; then
     systemctl disable --now {_UNIT}
+elif [ -f {_RC_COMMON} ]; then
+    [ "${{PKG_UPGRADE:-0}}" = 1 ] || {_PROCD} disable
+    {_PROCD} stop
 else
     {_INIT} stop
 fi

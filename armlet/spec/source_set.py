@@ -29,8 +29,8 @@ UPSTREAM_PATCH = "onnxruntime:"
 POOL_PATH = rf"^{PART}(/{PART})+$"
 URL = rf"^https?://[A-Za-z0-9._-]+(:[0-9]{{1,5}})?/{PART}(/{PART})*$"
 CMAKE_TARGET = r"^[A-Za-z0-9_.+-]+$"
-PURL = r"^pkg:[a-z][a-z0-9.-]*(/[A-Za-z0-9._~%+-]+)+(@[A-Za-z0-9._~%+{}-]+)?$"
-CPE = r"^cpe:2\.3:a(:[A-Za-z0-9._{}*~\\-]+){10}$"
+PURL = r"^pkg:[a-z][a-z0-9.-]*(/[A-Za-z0-9._~%+-]+)+(@([A-Za-z0-9._~%+-]|\{version\})+)?$"
+CPE = r"^cpe:2\.3:a(:([A-Za-z0-9._*~\\-]|\{version\})+){10}$"
 
 
 def _patch(name: str) -> str:

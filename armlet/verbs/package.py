@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,9 @@ from invoke.tasks import task
 from armlet import cli
 from armlet.cli import edge
 from armlet.errors import ArmletError, Kind
+
+# What a CI sets, whose file is the same for everybody.
+_REVISION, _MAINTAINER = "ARMLET_REVISION", "ARMLET_MAINTAINER"
 
 
 @task(
@@ -20,8 +24,9 @@ from armlet.errors import ArmletError, Kind
     help={
         "sku": "name of a file in recipes/skus, without .yaml; it has to be built",
         "format": "what to make: deb, ipk, rpm, apk, tar, wheel; several with commas or flags (default: all)",
-        "revision": "counts what was handed out of one version of ONNX Runtime: 1.21.0+armlet<revision>",
-        "maintainer": "Name <mail>",
+        "revision": "counts what was handed out of one version of ONNX Runtime: 1.21.0+armlet<revision> "
+        f"(default: {_REVISION}, else 1)",
+        "maintainer": f"Name <mail> (default: {_MAINTAINER})",
         "ipk-for": "whose names an ipk has: openwrt, yocto",
         "ipk-arch": "the architecture as opkg on the device knows it (default: by the SKU's core)",
         "out": "folder (default: dist/packages/<sku>)",
@@ -33,7 +38,7 @@ def package(
     _context: Any,
     sku: str,
     format: Any = None,
-    revision: str = "1",
+    revision: str = "",
     maintainer: str = "",
     ipk_for: str = "openwrt",
     ipk_arch: str = "",
@@ -51,8 +56,8 @@ def package(
     _demand_known("--ipk-for", [ipk_for], IPK)
     options = packages.Options(
         formats=[known for known in packages.FORMATS if not named or known in named],
-        revision=cli.number("--revision", revision) or 1,
-        maintainer=maintainer or MAINTAINER,
+        revision=cli.number("--revision", revision) or cli.number(_REVISION, os.environ.get(_REVISION, "")) or 1,
+        maintainer=maintainer or os.environ.get(_MAINTAINER) or MAINTAINER,
         ipk=next(known for known in IPK if known == ipk_for),
         ipk_arch=ipk_arch,
     )

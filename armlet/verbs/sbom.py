@@ -57,12 +57,14 @@ def of_sku(paths: Paths, sku: str, out: Path | None) -> list[Path]:
         ArmletError: (INPUT) there is no such SKU, or it is not built; (GATE) they are not as the build left them;
             (HOST) they cannot be written.
     """
-    from armlet import recipes
+    from armlet import manifest, recipes
     from armlet.gates import demand_intact
 
     recipes.SKUS.require(paths, sku)
     dist = paths.dist(sku)
     demand_intact(dist)
+    if (dist / manifest.FILE).is_file():
+        manifest.demand_of(manifest.read_manifest(dist / manifest.FILE), sku, dist)
     files = [dist / name for name in (CYCLONEDX, SPDX, NOTICE)]
     if missing := [path.name for path in files if not path.is_file()]:
         what = f"{sku} has no {', '.join(missing)}"

@@ -113,6 +113,11 @@ def test_every_setting_is_explained() -> None:
     for service in SCHEMAS:
         for name in set(re.findall(r"\b(?:ARMLET|AWS)_[A-Z_]+", workflows.text(service))):
             assert f"`{name}`" in told, name
+    # A name that GitHub knows as the other kind is empty there.
+    rows = [line.split(" | ") for line in told.splitlines() if re.match(r"\| `(?:ARMLET|AWS)_", line)]
+    for kind, name in re.findall(r"\b(vars|secrets)\.(\w+)", workflows.text("github")):
+        (said,) = [row[1] for row in rows if f"`{name}`" in row[0]]
+        assert said.startswith({"vars": "variable", "secrets": "secret"}[kind]), name
 
 
 def test_github_makes_jobs_of_the_matrix() -> None:

@@ -1,4 +1,4 @@
-"""What starts the service: the systemd unit and the init script."""
+"""What starts the service: the systemd unit and the init scripts."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from tests.conftest import ROOT
 UNIT = ROOT / "device" / "systemd" / "armlet-serve.service"
 NETWORK = UNIT.with_name("armlet-serve.service.d") / "network.conf"
 SCRIPT = ROOT / "device" / "init" / "S90armlet-serve"
+OPENWRT = SCRIPT.with_name("armlet-serve")
 MOST_EXPOSED = 2.5
 
 
@@ -70,9 +71,10 @@ def test_workers_may_do_what_they_do() -> None:
     assert parser["Unit"]["StartLimitIntervalSec"] == "0"
 
 
-def test_the_script_is_clean() -> None:
+@pytest.mark.parametrize("script", [SCRIPT, OPENWRT])
+def test_the_script_is_clean(script: Path) -> None:
     shellcheck = Path(sys.executable).with_name("shellcheck")
-    subprocess.run([str(shellcheck), str(SCRIPT)], check=True)
+    subprocess.run([str(shellcheck), str(script)], check=True)
 
 
 class Script:

@@ -36,7 +36,12 @@ PLACES: dict[PackageFormat, dict[str, int]] = {
         f"{DEBIAN}/armlet_runtime/py.typed": 0o644,
         "usr/share/doc/armlet-serve/examples/S90armlet-serve": 0o755,
     },
-    "ipk": {**COMMON, f"{PRIVATE}/armlet_runtime/serve/worker.py": 0o644, "etc/init.d/S90armlet-serve": 0o755},
+    "ipk": {
+        **COMMON,
+        f"{PRIVATE}/armlet_runtime/serve/worker.py": 0o644,
+        "etc/init.d/S90armlet-serve": 0o755,
+        "etc/init.d/armlet-serve": 0o755,
+    },
 }
 
 
@@ -79,6 +84,30 @@ def test_scripts_touch_nothing_of_the_machine_that_makes_a_rootfs(
         done = subprocess.run(script, env={"PATH": str(tmp_path / "bin"), variable: "/elsewhere"}, check=False)
         assert done.returncode == 0, name
     assert not calls.exists(), calls.read_text()
+
+
+# (whether it is an upgrade, whether it is enabled) -> what OpenWrt's script is asked for by postinst and prerm.
+ON_OPENWRT = {
+    ("0", True): ["enable", "enabled", "restart", "disable", "stop"],
+    ("1", True): ["enabled", "restart", "stop"],
+    ("1", False): ["enabled", "stop"],
+}
+
+
+@pytest.mark.parametrize(("upgrade", "enabled"), ON_OPENWRT)
+def test_openwrt_starts_it_with_the_device_unless_somebody_disabled_it(
+    upgrade: str, enabled: bool, tmp_path: Path
+) -> None:
+    calls, init = tmp_path / "calls", tmp_path / "etc/init.d/armlet-serve"
+    init.parent.mkdir(parents=True)
+    init.write_text(f'#!/bin/sh\necho "$1" >>{calls}\n[ "$1" != enabled ] || exit {int(not enabled)}\n')
+    init.chmod(0o755)
+    (tmp_path / "etc/rc.common").touch()
+    for name in ("postinstall", "preremove"):
+        here = SCRIPTS["ipk"][name].replace("/run/", f"{tmp_path}/run/").replace("/etc/", f"{tmp_path}/etc/")
+        environment = {"PATH": os.environ["PATH"], "PKG_UPGRADE": upgrade}
+        subprocess.run(("/bin/sh", "-c", here), env=environment, check=True)
+    assert calls.read_text().split() == ON_OPENWRT[upgrade, enabled]
 
 
 @pytest.mark.parametrize("kind", SCRIPTS)

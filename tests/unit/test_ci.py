@@ -55,7 +55,7 @@ def server() -> Iterator[ObjectServer]:
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Builds of small steps, that need no engine, and share nothing unless a test says so."""
     monkeypatch.setattr(pipeline, "STEPS", STEPS)
-    monkeypatch.setattr(pipeline, "_connect", lambda: None)
+    monkeypatch.setattr(pipeline, "_connect", lambda *_: None)
     for name in ("ARMLET_STORE", "ARMLET_SHARE", "ARMLET_PUBLISH", "ARMLET_STORE_TOKEN"):
         monkeypatch.delenv(name, raising=False)
     MADE.clear()
@@ -189,8 +189,13 @@ def test_nothing_is_published_without_a_place_or_a_build(tmp_path: Path) -> None
     assert (caught.value.kind, "--to" in caught.value.hint) == (Kind.INPUT, True)
     with pytest.raises(ArmletError) as caught:
         releases.publish(paths, SKU, "http://127.0.0.1:9/x", silent)
-    assert caught.value.kind is Kind.INPUT
+    assert (caught.value.kind, caught.value.where) == (Kind.INPUT, str(paths.dist(SKU)))
     assert "./inv build" in caught.value.hint
+    with pytest.raises(ArmletError) as caught:
+        releases.publish(paths, "demo-a35", "http://127.0.0.1:9/x", silent)
+    assert (caught.value.kind, SKU in caught.value.hint) == (Kind.INPUT, True), (
+        "a slip of the fingers is no lack of a build"
+    )
 
 
 def test_the_matrix_is_one_line_of_json() -> None:

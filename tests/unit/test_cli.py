@@ -202,7 +202,7 @@ def test_numbers(text: str, value: int | None) -> None:
     assert cli.number("--jobs", text) == value
 
 
-@pytest.mark.parametrize("text", ["0", "-1", "two", "1.5", " 3", "²"])
+@pytest.mark.parametrize("text", ["0", "-1", "two", "1.5", " 3", "²", "9" * 5000])
 def test_numbers_that_are_none(text: str) -> None:
     with pytest.raises(ArmletError) as refused:
         cli.number("--jobs", text)

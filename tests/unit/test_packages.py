@@ -5,18 +5,23 @@ from __future__ import annotations
 import gzip
 import hashlib
 import io
+import json
 import subprocess
 import tarfile
 from pathlib import Path
 
 import pytest
+from invoke.context import Context
+from invoke.exceptions import Exit
 
-from armlet import elf, nfpm
+from armlet import cli, elf, nfpm
 from armlet.errors import ArmletError, Kind
 from armlet.package_versions import demand_ordered, dpkg_order
 from armlet.packages import families
+from armlet.packages.built import each_once
 from armlet.packages.runtime import FORMATS, Format, Made, Options, own, package
 from armlet.paths import Paths
+from armlet.verbs import package as package_verb
 from tests.fakes.built import NAME, SKU, fake_built
 from tests.fakes.elf_file import FakeElf
 from tests.package_files import files, members
@@ -58,8 +63,11 @@ def test_a_deb_has_each_part_where_debian_looks_for_it(made: list[Made]) -> None
         f"{LIBRARIES}/libonnxruntime.so.1",
         f"{LIBRARIES}/libonnxruntime.so.1.21.0",
         "usr/share/armlet/runtime.json",
+        "usr/share/doc/armlet-runtime-demo-a53/NOTICE",
         "usr/share/doc/armlet-runtime-demo-a53/changelog.gz",
         "usr/share/doc/armlet-runtime-demo-a53/copyright",
+        "usr/share/doc/armlet-runtime-demo-a53/sbom.cdx.json",
+        "usr/share/doc/armlet-runtime-demo-a53/sbom.spdx.json",
         "usr/share/lintian/overrides/armlet-runtime-demo-a53",
     }
     dev = inside(named(made, "dev", ".deb"))
@@ -111,6 +119,40 @@ def test_an_apk_tells_a_fact_a_line(made: list[Made]) -> None:
         *facts
     }
     assert ("provides", "so:libonnxruntime.so.1=1.21.0") in facts
+
+
+def test_a_licence_is_that_of_what_was_linked(made: list[Made]) -> None:
+    licence = "Apache-2.0 AND MIT AND MPL-2.0"
+    for part in ("runtime", "dev", "dbg"):
+        assert dict(pkginfo(named(made, part, ".apk"))[0])["license"] == licence, "boost only helped to make it"
+    assert control(named(made, "runtime", ".ipk"))["License"] == licence
+
+
+def test_a_ci_says_whose_they_are_and_which(
+    paths: Paths, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(cli, "here", lambda: paths)
+    monkeypatch.setenv("ARMLET_MAINTAINER", "Jo Doe <jo@example.org>")
+    monkeypatch.setenv("ARMLET_REVISION", "7")
+    for flags, maintainer, revision in (
+        ({}, "Jo Doe <jo@example.org>", "7"),
+        ({"maintainer": "Al <al@example.org>", "revision": "8"}, "Al <al@example.org>", "8"),
+    ):
+        out = tmp_path / revision
+        package_verb.package(Context(), SKU, format=["deb"], out=str(out), json=True, **flags)
+        told = control(Path(json.loads(capsys.readouterr().out)[0]["file"]))
+        assert (told["Maintainer"], told["Version"]) == (maintainer, f"1.21.0+armlet{revision}")
+    # As a service gives a variable that nobody has set.
+    monkeypatch.setenv("ARMLET_MAINTAINER", "")
+    monkeypatch.setenv("ARMLET_REVISION", "")
+    package_verb.package(Context(), SKU, format=["deb"], out=str(tmp_path / "none"))
+    monkeypatch.setenv("ARMLET_REVISION", "1.2")
+    with pytest.raises(Exit):
+        package_verb.package(Context(), SKU, format=["deb"], out=str(tmp_path / "other"))
+
+
+def test_alternatives_of_a_licence_stay_together() -> None:
+    assert each_once("(A OR B AND C) AND A") == "(A OR B AND C) AND A"
 
 
 def test_twice_the_same_bytes(made: list[Made], paths: Paths, tmp_path: Path) -> None:

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import socket
+import socketserver
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
 
+from armlet.errors import ArmletError, Kind
 from armlet.events import Event, Note
 from armlet.mounts import COMPILE_CACHE
-from armlet.remote.proxy import Served, serving
+from armlet.remote import resp
+from armlet.remote.compiled import backend
+from armlet.remote.proxy import Answers, Served, serving
 from armlet.remote.settings import Settings
 from tests.fakes.object_server import ObjectServer
 
@@ -168,3 +172,33 @@ def test_the_socket_is_gone_with_the_build(server: ObjectServer) -> None:
         folder: Path = served.mounts[0].source
         assert folder.stat().st_mode & 0o077 == 0
     assert not folder.exists()
+
+
+@pytest.mark.parametrize(
+    "reply", [b"$abc\r\n", b":abc\r\n", b"*2\r\n:1\r\n:2\r\n", b"*1\r\n" * 100_000, b"hello\r\n", b""]
+)
+def test_what_is_no_redis_is_told_and_left_alone(reply: bytes) -> None:
+    class Handler(socketserver.BaseRequestHandler):
+        def handle(self) -> None:
+            with suppress(OSError):
+                if self.request.recv(65536):
+                    self.request.sendall(reply)
+
+    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
+        thread.start()
+        url, told = f"redis://127.0.0.1:{server.server_address[1]}/0", list[Event]()
+        settings = Settings.of({"ARMLET_COMPILE_CACHE": url})
+        assert settings.compiled is not None
+        asked = Answers(backend(settings.compiled), write=False, where=url, emit=told.append)
+        assert [asked.answer([b"GET", b"ccache:" + b"a" * 40]) for _ in range(4)] == [resp.NIL] * 4
+        server.shutdown()
+        thread.join()
+    assert len(told) == 1
+
+
+@pytest.mark.parametrize("database", ["abc", "0/1", "-1", "1.5"])
+def test_a_database_is_a_number(database: str) -> None:
+    with pytest.raises(ArmletError) as caught:
+        Settings.of({"ARMLET_COMPILE_CACHE": f"redis://:secret@host/{database}"})
+    assert (caught.value.kind, "secret" in str(caught.value)) == (Kind.INPUT, False)

@@ -132,3 +132,36 @@ def test_what_differs_is_named(server: ObjectServer, files: dict[str, Path]) -> 
     files["new"] = files["a.tar.xz"]
     with pytest.raises(ArmletError, match=r"as a\.tar\.xz, new already"):
         published(server, files)
+
+
+def test_what_another_publishes_meanwhile_stays(
+    server: ObjectServer, files: dict[str, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write = Objects.write
+
+    def overtaken(self: Objects, name: str, source: object, size: int) -> None:
+        write(self, name, source, size)  # type: ignore[arg-type]
+        server.objects.setdefault(f"rel/{FOLDER}/{SUMS}", b"0  other\n")
+
+    monkeypatch.setattr(Objects, "write", overtaken)
+    with pytest.raises(ArmletError, match="other") as caught:
+        published(server, files)
+    assert caught.value.kind is Kind.INPUT
+    assert server.objects[f"rel/{FOLDER}/{SUMS}"] == b"0  other\n"
+
+
+def test_a_file_that_goes_meanwhile_is_told(
+    server: ObjectServer, files: dict[str, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write = Objects.write
+    last = max(files)
+
+    def gone(self: Objects, name: str, source: object, size: int) -> None:
+        write(self, name, source, size)  # type: ignore[arg-type]
+        files[last].unlink(missing_ok=True)
+
+    monkeypatch.setattr(Objects, "write", gone)
+    with pytest.raises(ArmletError) as caught:
+        published(server, files)
+    assert (caught.value.kind, caught.value.where) == (Kind.HOST, str(files[last]))
+    assert f"rel/{FOLDER}/{SUMS}" not in server.objects

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,7 @@ from armlet.sbom.notice import notice
 from armlet.sbom.runtime import Made, bill
 from armlet.spec.source_set import Component
 from tests.bills import cyclonedx_problems, spdx_problems
-from tests.fakes.recipes import FakeProject
+from tests.fakes.recipes import ROOT, FakeProject
 
 LIBRARY = "lib/libonnxruntime.so.1.21.0"
 MADE = Made(build_id="b" * 64, compiler="g++ 12.2.0", image="sha256:" + "1" * 64)
@@ -185,6 +186,14 @@ def test_a_licence_that_spdx_does_not_know_is_refused_at_its_line(project: FakeP
     assert f"{project.source_set_file}:{line}" in str(told.value)
 
 
+@pytest.mark.parametrize("line", ['purl: "pkg:github/a/b@{versoin}"', 'cpe: "cpe:2.3:a:v:p:{version:*:*:*:*:*:*:*"'])
+def test_a_name_for_scanners_with_another_word_in_braces_is_refused(project: FakeProject, line: str) -> None:
+    licence = "licence: MIT OR Apache-2.0"
+    project.change(project.source_set_file, licence, f"{licence}\n    {line}")
+    with pytest.raises(ArmletError, match="is not taken"):
+        resolve(project.paths, "demo-a53")
+
+
 def test_a_licence_that_is_missing_is_told_at_its_component(project: FakeProject) -> None:
     line = project.change(project.source_set_file, "    licence: MIT OR Apache-2.0\n", "")
     with pytest.raises(ArmletError, match="licence") as told:
@@ -264,4 +273,9 @@ def test_the_services_bill(tmp_path: Path) -> None:
     made = others.service("armlet-serve", "1.0", tmp_path, [module])
     assert cyclonedx_problems(cyclonedx.text(made)) == []
     assert spdx_problems(spdx.text(made), tmp_path) == []
-    assert by_name(cyclonedx.text(made))["component:numpy"]["scope"] == "optional"
+    optional = {key for key, one in by_name(cyclonedx.text(made)).items() if one.get("scope") == "optional"}
+    project = (ROOT / "device" / "pyproject.toml").read_text()
+    _, _, extras = project.partition("[project.optional-dependencies]\n")
+    # And what may take PyNaCl's place.
+    wanted = {name.lower() for name in re.findall(r'\["([\w-]+)', extras.partition("\n[")[0])}
+    assert optional == {f"component:{name}" for name in {*wanted, "cryptography"}}
