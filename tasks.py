@@ -13,6 +13,7 @@ from armlet.verbs import (
     ci,
     key_new,
     layer_buildroot,
+    layer_yocto,
     model_check,
     model_convert,
     model_import,
@@ -301,6 +302,6 @@ namespace = Collection(
     Collection("key", key_new.new),
     Collection("service", service_package.package),
     Collection("update", update_publish.publish, update_send.send, update_watch.watch, update_withdraw.withdraw),
-    Collection("layer", layer_buildroot.buildroot),
+    Collection("layer", layer_buildroot.buildroot, layer_yocto.yocto),
     Collection("ci", ci.matrix_, ci.workflow, ci.publish),
 )

@@ -35,6 +35,8 @@ def fake_built(root: Path, library: FakeElf | None = None) -> Paths:
     files = {
         folder / "lib/libonnxruntime.so.1.21.0": elf.build(),
         folder / "include/onnxruntime/onnxruntime_c_api.h": b"#pragma once\n",
+        folder / "lib/pkgconfig/libonnxruntime.pc": b"Name: onnxruntime\n",
+        folder / "lib/cmake/onnxruntime/onnxruntimeConfig.cmake": b"# Relocatable\n",
         folder / "share/doc/armlet-runtime/licences/onnxruntime/LICENSE": b"MIT License\n\nCopyright (c) Somebody\n",
         folder / "share/doc/armlet-runtime/NOTICE": b"Somebody's code is in it.\n",
         debug / "lib/libonnxruntime.so.1.21.0.debug": elf.build(),

@@ -1,0 +1,1 @@
+# As OpenEmbedded has it, as far as a parser cares.
