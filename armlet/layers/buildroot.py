@@ -30,7 +30,7 @@ FOLDER = "br2-onnx"
 """Static files and templates, as they lie in the tree; ``@sku@``, ``@version@`` and ``@model@`` stand for one each."""
 _SOURCES = "sources"
 _MODULES = "/modules"
-_LAYOUT = Layout(modules=_MODULES, init="/etc/init.d/S90armlet-serve")
+_LAYOUT = Layout(modules=_MODULES, init="/etc/init.d")
 """Where Buildroot's folder of modules is, depends on its Python: the package for it knows."""
 _TEMPLATE = ".j2"
 _WIDTH = 62
@@ -172,8 +172,9 @@ def _service(entries: Mapping[str, Entry], licence: Path, folder: Path) -> tuple
     places = {place: entry for place, entry in entries.items() if entry.source is not None}
     modules = {place.removeprefix(f"{_MODULES}/"): one for place, one in places.items() if place.startswith(_MODULES)}
     others = {place.lstrip("/"): one for place, one in places.items() if not place.startswith(_MODULES)}
-    # Buildroot removes documentation from its images.
-    others = {place: one for place, one in others.items() if not place.startswith("usr/share/")}
+    # Buildroot removes documentation from its images, and has no procd.
+    unwanted = ("usr/share/", "etc/init.d/armlet-serve")
+    others = {place: one for place, one in others.items() if not place.startswith(unwanted)}
     terms = {"LICENSE": Entry(source=licence)}
     version = armlet_runtime.__version__
     return (

@@ -84,6 +84,43 @@ def test_show_info_knows_the_packages(configured: tuple[str, Path], tree: Path) 
         assert "toolchain" in make(out, f"{name}-show-depends").split()
 
 
+STEPS = (
+    *("downloaded", "extracted", "patched", "configured", "built", "host_installed", "staging_installed"),
+    *("images_installed", "target_installed", "installed"),
+)
+
+
+def stamp_what_they_wait_for(out: Path, told: dict[str, dict[str, list[str]]]) -> None:
+    """Makes Buildroot take toolchain, Python and skeleton for built: their sources would have to be downloaded."""
+    waiting, seen = [*OURS], set(OURS)
+    while waiting:
+        for name in told[waiting.pop()]["dependencies"]:
+            if name in seen:
+                continue
+            seen.add(name)
+            waiting.append(name)
+            folder = out / str(told[name].get("stamp_dir") or f"build/{name}")
+            folder.mkdir(parents=True, exist_ok=True)
+            for step in STEPS:
+                (folder / f".stamp_{step}").touch()
+    (out / "host/bin").mkdir(parents=True, exist_ok=True)
+    (out / "host/bin/tar").symlink_to("/bin/tar")
+
+
+def test_legal_info_is_complete(configured: tuple[str, Path], tmp_path: Path) -> None:
+    out = configured[1]
+    told = json.loads(make(out, "show-info"))
+    stamp_what_they_wait_for(out, told)
+    said = make(out, f"BR2_DL_DIR={tmp_path}", *(f"{name}-legal-info" for name in OURS))
+    assert "WARNING" not in said
+    for name in OURS:
+        texts = out / "legal-info/licenses" / f"{name}-{told[name]['version']}"
+        assert {*told[name]["license_files"]} == {
+            path.relative_to(texts).as_posix() for path in texts.rglob("*") if path.is_file()
+        }
+        assert [*(out / "legal-info/sources").glob(f"{name}-*/{told[name]['downloads'][0]['source']}")]
+
+
 def test_sources_are_what_the_hashes_say(configured: tuple[str, Path], tmp_path: Path) -> None:
     for name in OURS:
         make(configured[1], f"BR2_DL_DIR={tmp_path}", f"{name}-source")
