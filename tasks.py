@@ -12,6 +12,7 @@ from armlet.cli import edge
 from armlet.verbs import (
     ci,
     key_new,
+    layer_buildroot,
     layer_yocto,
     model_check,
     model_convert,
@@ -300,7 +301,7 @@ namespace = Collection(
     ),
     Collection("key", key_new.new),
     Collection("service", service_package.package),
-    Collection("layer", layer_yocto.yocto),
     Collection("update", update_publish.publish, update_send.send, update_watch.watch, update_withdraw.withdraw),
+    Collection("layer", layer_buildroot.buildroot, layer_yocto.yocto),
     Collection("ci", ci.matrix_, ci.workflow, ci.publish),
 )

@@ -17,7 +17,7 @@ _MARK = "armlet-"
 _LEFT = frozenset(
     (
         *("models", "smoke", "profile", "observe", "convert", "inspect", "quantise", "import", "pack", "package"),
-        *("packages", "service", "ccache", "engine"),
+        *("packages", "service", "ccache", "engine", "layer"),
     )
 )
 """What commands that were killed leave."""
