@@ -11,21 +11,17 @@ from __future__ import annotations
 import argparse
 import os
 import signal
-import statistics
 import tempfile
 import threading
-import time
+from functools import partial
 from pathlib import Path
 
 import onnxruntime
 
-from armlet.sinks.tables import table
+from benchmarks.paced import MOST, compared, measure
 from tests.fakes import serving
 from tests.fakes.serving import Service
 
-MOST = 1.2
-"""The 95th percentile while workers die, against the one before."""
-PACE_SECONDS = 0.01
 TIMES = (20, "int64")
 
 
@@ -39,34 +35,21 @@ def main() -> None:
         serving.takes_long(Path(root))
         serving.adds(Path(root), 1.0)
         with serving.serving(Path(root)) as service:
-            measure(service, 2.0)
-            idle = measure(service, chosen.seconds)
+            measure(partial(ask, service), 2.0)
+            idle = measure(partial(ask, service), chosen.seconds)
             stop = threading.Event()
             kills: list[int] = []
             killer = threading.Thread(target=kill_often, args=(service, stop, kills))
             killer.start()
-            disturbed = measure(service, chosen.seconds)
+            disturbed = measure(partial(ask, service), chosen.seconds)
             stop.set()
             killer.join()
-    rows = [
-        [name, str(len(taken)), *(f"{quantile(taken, share) * 1e3:.2f}" for share in (0.5, 0.95, 0.99))]
-        for name, taken in (("idle", idle), (f"while another worker is killed {len(kills)} times", disturbed))
-    ]
-    ratio = quantile(disturbed, 0.95) / quantile(idle, 0.95)
-    print(table(["", "requests", "p50 ms", "p95 ms", "p99 ms"], rows))
-    print(f"p95: {ratio:.2f} x idle, {MOST} at most")
-    raise SystemExit(ratio > MOST)
+    what = f"while another worker is killed {len(kills)} times"
+    raise SystemExit(compared(idle, disturbed, what) > MOST)
 
 
-def measure(service: Service, seconds: float) -> list[float]:
-    taken = []
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        began = time.monotonic()
-        service.ask("slow", times=TIMES)
-        taken.append(time.monotonic() - began)
-        time.sleep(PACE_SECONDS)
-    return taken
+def ask(service: Service) -> None:
+    service.ask("slow", times=TIMES)
 
 
 def kill_often(service: Service, stop: threading.Event, kills: list[int]) -> None:
@@ -77,10 +60,6 @@ def kill_often(service: Service, stop: threading.Event, kills: list[int]) -> Non
             service.engine._keeper.slots["add"].backoff.reset()
             os.kill(pid, signal.SIGKILL)
             kills.append(pid)
-
-
-def quantile(taken: list[float], share: float) -> float:
-    return statistics.quantiles(taken, n=100)[int(share * 100) - 1]
 
 
 if __name__ == "__main__":

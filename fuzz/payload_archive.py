@@ -17,7 +17,6 @@ import io
 import shutil
 import sys
 import tempfile
-import tracemalloc
 from pathlib import Path
 
 import atheris
@@ -27,13 +26,12 @@ with atheris.instrument_imports(include=["armlet_runtime"]):
     from armlet_runtime.refusal import PayloadError
     from armlet_runtime.signature import Key
 
+from fuzz.bounded import bounded
 from tests.fakes import payloads
 
 FIXED = 6 << 20
 TIMES = 60
 """Bytes of memory for each of an archive; the manifest alone is held as a whole, and as what is in it."""
-_ONE_IN = 64
-"""Memory is traced for so few: it makes everything several times slower."""
 _UNPACKED_ONE_IN = 16
 _LIMIT = 1 << 20
 _KEYS = (Key("k", bytes(32)),)
@@ -58,16 +56,8 @@ def one_input(data: bytes) -> None:
     global _runs
     _runs += 1
     archive = _built(data[:1], data[1:])
-    traced = _runs % _ONE_IN == 0
-    if traced:
-        tracemalloc.start()
-    try:
+    with bounded(len(archive), times=TIMES, fixed=FIXED):
         _read(archive)
-        if traced:
-            peak = tracemalloc.get_traced_memory()[1]
-            assert peak < TIMES * len(archive) + FIXED, f"{peak} bytes for {len(archive)}"
-    finally:
-        tracemalloc.stop()
 
 
 def _built(kind: bytes, rest: bytes) -> bytes:

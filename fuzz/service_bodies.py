@@ -13,7 +13,6 @@ import contextlib
 import json
 import math
 import sys
-import tracemalloc
 from dataclasses import replace
 from typing import Any
 
@@ -27,31 +26,18 @@ with atheris.instrument_imports(include=["armlet_runtime.serve", "armlet_runtime
     from armlet_runtime.serve.limits import Limits
     from armlet_runtime.serve.looks import some
 
+from fuzz.bounded import bounded
+
 LIMITS = Limits()
 MODEL = ModelInfo("m", "1", 1, "", "ready", "")
 FIXED = 16 << 20
 TIMES = 24
-_ONE_IN = 64
-"""Memory is traced for so few: it makes everything several times slower."""
-
-_runs = 0
 
 
 def one_input(data: bytes) -> None:
     """Raises for a finding."""
-    global _runs
-    _runs += 1
-    traced = _runs % _ONE_IN == 0
-    if traced:
-        tracemalloc.start()
-    try:
-        with contextlib.suppress(HttpError):
-            _read(data)
-        if traced:
-            peak = tracemalloc.get_traced_memory()[1]
-            assert peak < TIMES * len(data) + FIXED, f"{peak} bytes for {len(data)}"
-    finally:
-        tracemalloc.stop()
+    with bounded(len(data), times=TIMES, fixed=FIXED), contextlib.suppress(HttpError):
+        _read(data)
 
 
 def _read(data: bytes) -> None:

@@ -13,7 +13,6 @@ from __future__ import annotations
 import contextlib
 import json
 import sys
-import tracemalloc
 from typing import Any
 
 import atheris
@@ -23,13 +22,12 @@ with atheris.instrument_imports(include=["armlet_runtime.update", "armlet_runtim
     from armlet_runtime.update.desired import LARGEST_BLOCK, LARGEST_MESSAGE, LONGEST_URL, WishError, parse
     from armlet_runtime.update.interface import Desired, FetchError
 
+from fuzz.bounded import bounded
 from tests.fakes.incoming import FakeIncoming
 
 FIXED = 4 << 20
 TIMES = 24
 """Bytes of memory for each of a message."""
-_ONE_IN = 64
-"""Memory is traced for so few: it makes everything several times slower."""
 
 _BLOCK, _COUNT = 8, 6
 _DATA = bytes(range(1, _BLOCK * _COUNT - 2))
@@ -46,23 +44,11 @@ _GOOD: dict[str, Any] = {
     "blocks": {"size": 32768},
 }
 
-_runs = 0
-
 
 def one_input(data: bytes) -> None:
     """Raises for a finding."""
-    global _runs
-    _runs += 1
-    traced = _runs % _ONE_IN == 0
-    if traced:
-        tracemalloc.start()
-    try:
+    with bounded(len(data), times=TIMES, fixed=FIXED):
         _read(data)
-        if traced:
-            peak = tracemalloc.get_traced_memory()[1]
-            assert peak < TIMES * len(data) + FIXED, f"{peak} bytes for {len(data)}"
-    finally:
-        tracemalloc.stop()
 
 
 def _read(data: bytes) -> None:
