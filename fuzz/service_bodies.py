@@ -29,7 +29,7 @@ with atheris.instrument_imports(include=["armlet_runtime.serve", "armlet_runtime
 from fuzz.bounded import bounded
 
 LIMITS = Limits()
-MODEL = ModelInfo("m", "1", 1, "", "ready", "")
+MODEL = ModelInfo("m", "1", 1, "", "", "ready", "")
 FIXED = 16 << 20
 TIMES = 24
 

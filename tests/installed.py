@@ -14,6 +14,7 @@ from armlet.errors import Kind
 from armlet.paths import Paths
 from armlet.process import Command, HostRunner, checked
 from armlet.qemu.run import Target
+from armlet.steps.archive import write_tarball
 from tests.emulated import emulator
 
 AS_ROOT = () if os.geteuid() == 0 else ("unshare", "--map-root-user")
@@ -80,6 +81,8 @@ def twin(paths: Paths, sku: str, name: str, root: Path) -> Paths:
     for path in (dist / "runtime.json", *dist.glob("*/runtime.json")):
         made = json.loads(path.read_text())
         path.write_text(json.dumps({**made, "sku": name}))
+    for tree in [path for path in dist.iterdir() if path.is_dir()]:
+        write_tarball(tree, dist / f"{tree.name}.tar.xz", preset=0)
     files = sorted(path for path in dist.iterdir() if path.is_file() and path.name != "SHA256SUMS")
     (dist / "SHA256SUMS").write_text("".join(f"{digest.of_file(path)}  {path.name}\n" for path in files))
     return Paths(root=root, cache=paths.cache)
