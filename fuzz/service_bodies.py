@@ -22,14 +22,14 @@ with atheris.instrument_imports(include=["armlet_runtime.serve", "armlet_runtime
     from armlet_runtime.serve import tensors
     from armlet_runtime.serve.datatypes import DTYPES
     from armlet_runtime.serve.http_message import HttpError, parse_head
-    from armlet_runtime.serve.interface import ModelInfo
+    from armlet_runtime.serve.interface import Answer
     from armlet_runtime.serve.limits import Limits
     from armlet_runtime.serve.looks import some
 
 from fuzz.bounded import bounded
 
 LIMITS = Limits()
-MODEL = ModelInfo("m", "1", 1, "", "", "ready", "")
+MODEL = "m"
 FIXED = 16 << 20
 TIMES = 24
 
@@ -59,7 +59,7 @@ def _infer(body: bytes, header_length: str | None) -> None:
     for name, tensor in asked.inputs.items():
         list(some(tensor))
         with contextlib.suppress(HttpError):
-            tensors.write_response(replace(asked, outputs=None), MODEL, {name: tensor})
+            tensors.write_response(replace(asked, outputs=None), MODEL, Answer("1", {name: tensor}))
 
 
 def _built(bytes_: atheris.FuzzedDataProvider) -> tuple[bytes, bytes]:
