@@ -25,7 +25,7 @@ class CuttingProxy:
         self._held.set()
 
     def __enter__(self) -> CuttingProxy:
-        threading.Thread(target=self._accept, daemon=True).start()
+        threading.Thread(target=self._accept, daemon=True, name="proxy").start()
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -35,13 +35,15 @@ class CuttingProxy:
     def _accept(self) -> None:
         with contextlib.suppress(OSError):
             while True:
-                threading.Thread(target=self._serve, args=(self._listening.accept()[0],), daemon=True).start()
+                threading.Thread(
+                    target=self._serve, args=(self._listening.accept()[0],), daemon=True, name="proxy"
+                ).start()
 
     def _serve(self, client: socket.socket) -> None:
         with client, contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", self._target)) as server:
             ends = time.monotonic() + self._chance.uniform(*self._between)
             for one, other in ((client, server), (server, client)):
-                threading.Thread(target=_copy, args=(one, other), daemon=True).start()
+                threading.Thread(target=_copy, args=(one, other), daemon=True, name="proxy").start()
             while not self._ended.is_set() and (self._held.is_set() or time.monotonic() < ends):
                 time.sleep(0.02)
                 if client.fileno() < 0:

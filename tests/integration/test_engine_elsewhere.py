@@ -24,13 +24,16 @@ from armlet.steps.rootfs import base_image
 # Wants root, and namespaces of one's own.
 pytestmark = [pytest.mark.heavy, pytest.mark.docker, pytest.mark.timeout(900)]
 
-# A file system of its own is mounted where the test has a folder: what another machine would have there.
+# A file system of its own is mounted where the test has a folder: what another machine would have there. The bridge is
+# its own: without one, an engine removes docker0, which is the first engine's.
 OTHER = """
 mount --make-rprivate /
 mount -t tmpfs other "$1/hidden"
 mkdir "$1/hidden/both"
+ip link add armlet-test0 type bridge 2>/dev/null || true
+ip address replace 172.31.255.1/24 dev armlet-test0
 exec dockerd --host "tcp://127.0.0.1:$2" --data-root "$1/data" --exec-root "$1/exec" --pidfile "$1/pid" \
-    --bridge=none --iptables=false --ip-masq=false
+    --bridge=armlet-test0 --iptables=false --ip-masq=false
 """
 
 
@@ -61,6 +64,7 @@ def other(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Other]:
     finally:
         process.terminate()
         process.wait()
+        subprocess.run(("ip", "link", "delete", "armlet-test0"), check=False)
 
 
 def _answering(host: str) -> APIClient:

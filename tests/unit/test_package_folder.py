@@ -8,19 +8,15 @@ import threading
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
 from armlet import digest, gates, releases
-from armlet.config import resolve
 from armlet.errors import ArmletError, Kind
 from armlet.events import silent
-from armlet.packages.built import built
 from armlet.packages.folder import deliver
 from armlet.packages.runtime import Options, package
 from armlet.paths import Paths
-from armlet.spec.base import spdx_expression
 from armlet.verbs import sbom
 from tests.fakes.built import NAME, SKU, fake_built
 from tests.fakes.object_server import ObjectServer
@@ -93,25 +89,6 @@ def test_another_skus_dist_is_refused(paths: Paths, tmp_path: Path) -> None:
     assert caught.value.kind is Kind.GATE
     with pytest.raises(ArmletError, match="built of demo-a7"):
         sbom.of_sku(paths, SKU, None)
-
-
-@pytest.mark.parametrize(
-    ("licence", "whole"),
-    [
-        ("MIT AND BSD-3-Clause", "BSD-3-Clause AND GPL-3.0-or-later WITH GCC-exception-3.1 AND MIT"),
-        ("MIT OR (ISC AND Zlib)", "(MIT OR (ISC AND Zlib)) AND GPL-3.0-or-later WITH GCC-exception-3.1"),
-        ("MIT OR ISC AND Zlib", "(MIT OR ISC AND Zlib) AND GPL-3.0-or-later WITH GCC-exception-3.1"),
-        ("(MIT AND Zlib)", "((MIT AND Zlib)) AND GPL-3.0-or-later WITH GCC-exception-3.1"),
-    ],
-)
-def test_the_licence_of_all_is_an_expression(
-    licence: str, whole: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    paths = fake_built(tmp_path)
-    one = resolve(paths, SKU).components[0].model_copy(update={"licence": licence})
-    monkeypatch.setattr("armlet.config.resolve", lambda *_: SimpleNamespace(components=(one,)))
-    assert built(paths, SKU).licence == whole
-    assert spdx_expression(whole) is not None
 
 
 def test_a_maintainer_that_is_no_text_is_refused_first(paths: Paths, tmp_path: Path) -> None:
