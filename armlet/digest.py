@@ -6,7 +6,7 @@ import hashlib
 import json
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 _BLOCK = 1 << 20
 
@@ -28,10 +28,15 @@ def of_bytes(data: bytes) -> str:
 
 def of_file(path: Path) -> str:
     """sha256 (hex) of a file's content."""
-    hasher = hashlib.sha256()
     with path.open("rb") as stream:
-        while block := stream.read(_BLOCK):
-            hasher.update(block)
+        return of_stream(stream)
+
+
+def of_stream(stream: BinaryIO) -> str:
+    """sha256 (hex) of what is left of a stream."""
+    hasher = hashlib.sha256()
+    while block := stream.read(_BLOCK):
+        hasher.update(block)
     return hasher.hexdigest()
 
 

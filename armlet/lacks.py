@@ -118,6 +118,11 @@ def _engine(facts: Facts) -> Lack | None:
     return Lack(detail=f"{facts.engine.value} ({facts.engine_place})", remedy=remedies[facts.engine])
 
 
+def _for_tests(program: str, why: str, *, package: str = "") -> Check:
+    judge = _program((program,), package or program, blocking=False)
+    return Check(name=program, why=why, judge=judge, for_tests=True)
+
+
 _KEYRING = "/usr/share/keyrings/debian-archive-keyring.gpg"
 FILES = (_KEYRING,)
 PROGRAMS = (
@@ -164,36 +169,11 @@ CHECKS: tuple[Check, ...] = (
         judge=_program(("qemu-aarch64-static", "qemu-aarch64"), "qemu-user-static"),
     ),
     Check(name="patch", why="applies our patches to the sources", judge=_program(("patch",), "patch")),
-    Check(
-        name="curl",
-        why="tests run the examples in the service's documentation",
-        judge=_program(("curl",), "curl", blocking=False),
-        for_tests=True,
-    ),
-    Check(
-        name="redis-server",
-        why="tests share compiled objects through it",
-        judge=_program(("redis-server",), "redis-server", blocking=False),
-        for_tests=True,
-    ),
-    Check(
-        name="systemd-analyze",
-        why="tests judge the service's sandbox with it",
-        judge=_program(("systemd-analyze",), "systemd", blocking=False),
-        for_tests=True,
-    ),
-    Check(
-        name="mosquitto",
-        why="tests talk MQTT with it as their broker",
-        judge=_program(("mosquitto",), "mosquitto", blocking=False),
-        for_tests=True,
-    ),
-    Check(
-        name="pkg-config",
-        why="tests build against the runtime's package with it",
-        judge=_program(("pkg-config",), "pkg-config", blocking=False),
-        for_tests=True,
-    ),
+    _for_tests("curl", "tests run the examples in the service's documentation"),
+    _for_tests("redis-server", "tests share compiled objects through it"),
+    _for_tests("systemd-analyze", "tests judge the service's sandbox with it", package="systemd"),
+    _for_tests("mosquitto", "tests talk MQTT with it as their broker"),
+    _for_tests("pkg-config", "tests build against the runtime's package with it"),
     Check(
         name="disk",
         why="sources, images and compiler caches",

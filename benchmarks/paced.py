@@ -2,15 +2,27 @@
 
 from __future__ import annotations
 
+import argparse
+import os
 import statistics
 import time
 from collections.abc import Callable
 
 from armlet.sinks.tables import table
+from tests.served import host_library
 
 MOST = 1.2
 """The 95th percentile meanwhile, against the one before."""
 _PACE_SECONDS = 0.01
+
+
+def parsed(description: str | None) -> float:
+    """The command's ``--seconds``; the host's library is what services will load."""
+    parser = argparse.ArgumentParser(description=description.splitlines()[0] if description else None)
+    parser.add_argument("--seconds", type=float, default=20.0)
+    chosen = parser.parse_args()
+    os.environ.setdefault("ARMLET_ORT_LIBRARY", str(host_library()))
+    return float(chosen.seconds)
 
 
 def measure(ask: Callable[[], object], seconds: float) -> list[float]:

@@ -8,7 +8,6 @@ first alone; then while the worker of the second is killed with SIGKILL every se
 
 from __future__ import annotations
 
-import argparse
 import os
 import signal
 import tempfile
@@ -16,9 +15,7 @@ import threading
 from functools import partial
 from pathlib import Path
 
-import onnxruntime
-
-from benchmarks.paced import MOST, compared, measure
+from benchmarks.paced import MOST, compared, measure, parsed
 from tests.fakes import serving
 from tests.fakes.serving import Service
 
@@ -26,22 +23,18 @@ TIMES = (20, "int64")
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("--seconds", type=float, default=20.0)
-    chosen = parser.parse_args()
-    (library,) = (Path(onnxruntime.__file__).parent / "capi").glob("libonnxruntime.so.*")
-    os.environ.setdefault("ARMLET_ORT_LIBRARY", str(library))
+    seconds = parsed(__doc__)
     with tempfile.TemporaryDirectory() as root:
         serving.takes_long(Path(root))
         serving.adds(Path(root), 1.0)
         with serving.serving(Path(root)) as service:
             measure(partial(ask, service), 2.0)
-            idle = measure(partial(ask, service), chosen.seconds)
+            idle = measure(partial(ask, service), seconds)
             stop = threading.Event()
             kills: list[int] = []
             killer = threading.Thread(target=kill_often, args=(service, stop, kills))
             killer.start()
-            disturbed = measure(partial(ask, service), chosen.seconds)
+            disturbed = measure(partial(ask, service), seconds)
             stop.set()
             killer.join()
     what = f"while another worker is killed {len(kills)} times"

@@ -9,8 +9,6 @@ worker, switched, committed.
 
 from __future__ import annotations
 
-import argparse
-import os
 import statistics
 import tempfile
 import threading
@@ -18,9 +16,7 @@ import time
 from functools import partial
 from pathlib import Path
 
-import onnxruntime
-
-from benchmarks.paced import MOST, compared, measure
+from benchmarks.paced import MOST, compared, measure, parsed
 from tests.fakes import serving
 from tests.fakes.updating import Updated, release
 
@@ -29,18 +25,14 @@ PAUSE_SECONDS = 1.0
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("--seconds", type=float, default=20.0)
-    chosen = parser.parse_args()
-    (library,) = (Path(onnxruntime.__file__).parent / "capi").glob("libonnxruntime.so.*")
-    os.environ.setdefault("ARMLET_ORT_LIBRARY", str(library))
+    seconds = parsed(__doc__)
     made = [release(generation) for generation in range(2, 400)]
     with tempfile.TemporaryDirectory() as root:
         serving.takes_long(Path(root) / "factory")
         serving.adds(Path(root) / "factory", 1.0)
         with Updated(Path(root)).running() as device:
             measure(partial(ask, device), 2.0)
-            idle = measure(partial(ask, device), chosen.seconds)
+            idle = measure(partial(ask, device), seconds)
             stop = threading.Event()
             swaps: list[float] = []
 
@@ -55,7 +47,7 @@ def main() -> None:
 
             swapping = threading.Thread(target=swap)
             swapping.start()
-            during = measure(partial(ask, device), chosen.seconds)
+            during = measure(partial(ask, device), seconds)
             stop.set()
             swapping.join()
     print(f"an update took {statistics.median(swaps):.2f} s")

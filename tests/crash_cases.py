@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 
 from armlet_runtime.store.errors import StoreError
 from armlet_runtime.store.state import ModelState
 from armlet_runtime.store.store import Store
 
-from tests.fakes.deliveries import MODEL, Delivery, delivery, fetched, tried, updated
+from tests.fakes.crash_disk import Tree, read_in
+from tests.fakes.deliveries import MODEL, Delivery, delivery, fetched, opened, tried, updated
 
 ONE, TWO, THREE, FOUR = (delivery(number) for number in (1, 2, 3, 4))
 SECOND = 2048
@@ -31,6 +33,17 @@ class Case:
     """What is on its way, and stays when the next start tidies up."""
     damaged: bool = False
     """Something happened to the committed payload before: until it is mended, the previous one has to do."""
+
+
+def prepared(case: Case, base: Path) -> Tree:
+    """What is on the medium when the case begins."""
+    if not case.before:
+        return ()
+    store = opened(base)
+    for step in case.before:
+        step(store)
+    store.close()
+    return read_in(base)
 
 
 def swept(store: Store) -> object:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +11,7 @@ from armlet_runtime.payload_folder import regular
 from armlet_runtime.update.desired import DEFAULT_BLOCK, SCHEMA, WishError, checked_url, parse
 from armlet_runtime.update.interface import Desired
 
+from armlet import digest
 from armlet.errors import ArmletError, Kind
 from armlet.payload.verify import verify
 
@@ -31,18 +31,15 @@ def archive(path: Path) -> Archive:
     """Raises:
     ArmletError: (INPUT) it cannot be read, or is a folder: what is sent is the archive.
     """
-    hasher = hashlib.sha256()
-    size = 0
     try:
         with regular(path) as stream:
-            while piece := stream.read(1 << 20):
-                hasher.update(piece)
-                size += len(piece)
+            sha256 = digest.of_stream(stream)
+            size = stream.tell()
     except OSError as error:
         hint = "name a *.payload file, as inv model.pack makes it"
         what = f"it cannot be read: {error.strerror}"
         raise ArmletError(what, hint=hint, kind=Kind.INPUT, where=str(path)) from error
-    return Archive(path=path, size=size, sha256=hasher.hexdigest())
+    return Archive(path=path, size=size, sha256=sha256)
 
 
 def wish(

@@ -5,10 +5,11 @@ from __future__ import annotations
 import gzip
 import hashlib
 import json
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
+
+from tests.fakes.local_server import answering
 
 _MANIFEST = "application/vnd.docker.distribution.manifest.v2+json"
 
@@ -72,11 +73,5 @@ def fake_registry(rootfs: bytes) -> Iterator[str]:
         def log_message(self, format: str, *args: object) -> None:
             return None
 
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        thread = threading.Thread(target=server.serve_forever, daemon=True)
-        thread.start()
-        try:
-            yield f"127.0.0.1:{server.server_port}/base@{_digest(manifest)}"
-        finally:
-            server.shutdown()
-            thread.join()
+    with answering(Handler) as place:
+        yield f"{place}/base@{_digest(manifest)}"

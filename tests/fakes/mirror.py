@@ -10,8 +10,10 @@ from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from urllib.parse import unquote
+
+from tests.fakes.local_server import answering
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,24 +44,12 @@ class FakeMirror:
 
     @contextmanager
     def serving(self) -> Iterator[FakeMirror]:
-        server = _QuietServer(("127.0.0.1", 0), _handler(self))
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
-        thread.start()
-        self.url = f"http://127.0.0.1:{server.server_address[1]}"
-        try:
-            yield self
-        finally:
-            self.closing.set()
-            server.shutdown()
-            thread.join()
-            server.server_close()
-
-
-class _QuietServer(ThreadingHTTPServer):
-    daemon_threads = True
-
-    def handle_error(self, request: object, client_address: object) -> None:
-        """A client that hangs up is what many tests are about."""
+        with answering(_handler(self)) as place:
+            self.url = f"http://{place}"
+            try:
+                yield self
+            finally:
+                self.closing.set()
 
 
 def _handler(mirror: FakeMirror) -> type[BaseHTTPRequestHandler]:

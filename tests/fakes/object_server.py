@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from urllib.parse import unquote
+
+from tests.fakes.local_server import answering
 
 
 @dataclass
@@ -30,26 +31,12 @@ class ObjectServer:
 
     @contextmanager
     def serving(self) -> Iterator[ObjectServer]:
-        server = _Server(("127.0.0.1", 0), _handler(self))
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
-        thread.start()
-        self.url = f"http://127.0.0.1:{server.server_address[1]}"
-        try:
+        with answering(_handler(self)) as place:
+            self.url = f"http://{place}"
             yield self
-        finally:
-            server.shutdown()
-            thread.join()
-            server.server_close()
 
     def done(self, method: str) -> list[str]:
         return [path for found, path in self.seen if found == method]
-
-
-class _Server(ThreadingHTTPServer):
-    daemon_threads = True
-
-    def handle_error(self, request: object, client_address: object) -> None:
-        """A client that hangs up is what some tests are about."""
 
 
 def _handler(server: ObjectServer) -> type[BaseHTTPRequestHandler]:

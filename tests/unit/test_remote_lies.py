@@ -6,12 +6,13 @@ import io
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 
 import pytest
 
 from armlet.remote.objects import Objects, Unavailable
 from armlet.remote.settings import address
+from tests.fakes.local_server import answering
 
 ODD_SIZES = ["²", "9" * 5000, "-1", "1.5", "x", ""]
 
@@ -39,16 +40,11 @@ class Lying(BaseHTTPRequestHandler):
 def lying(head: str) -> Iterator[Objects]:
     ends = threading.Event()
     handler = type("Handler", (Lying,), {"head": head.encode("latin-1"), "ends": ends})
-    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
-    thread.start()
-    try:
-        yield Objects(address("X", f"http://127.0.0.1:{server.server_address[1]}"))
-    finally:
-        ends.set()
-        server.shutdown()
-        thread.join()
-        server.server_close()
+    with answering(handler) as place:
+        try:
+            yield Objects(address("X", f"http://{place}"))
+        finally:
+            ends.set()
 
 
 @pytest.mark.parametrize("size", ODD_SIZES)

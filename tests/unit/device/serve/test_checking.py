@@ -25,7 +25,8 @@ from armlet_runtime.serve.trial import Trial
 
 from tests.fakes import serving
 from tests.fakes.payloads import KEY
-from tests.unit.device.serve.test_command import FIELDS, Device, command, environment
+from tests.fakes.updating import FIELDS
+from tests.unit.device.serve.test_command import Device, command, environment
 
 OPTIONS = "[provider:cpu]\nnone = 1\n"
 

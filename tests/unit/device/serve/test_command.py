@@ -21,20 +21,9 @@ from armlet_runtime import ort
 from tests.conftest import ROOT
 from tests.fakes import serving
 from tests.fakes.contracts import fake_runtime
-from tests.fakes.payloads import CREATED, KEY, OTHER_KEY, public_pem
+from tests.fakes.payloads import KEY, OTHER_KEY, public_pem
 from tests.fakes.serving import gone, until
-
-FIELDS: dict[str, Any] = {
-    "created": CREATED,
-    "ort_format_version": None,
-    "ir_version": 10,
-    "opset_imports": {"ai.onnx": 21},
-    "operators": {"ai.onnx": {"Add": [{"since_versions": [14], "takes": [{"T": ["float"]}]}]}},
-    "element_types": ["float"],
-    "min_runtime": "1.21",
-    "max_runtime_tested": "1.21.0",
-}
-
+from tests.fakes.updating import FIELDS
 
 EXTRA_PATH: tuple[str, ...] = ()
 

@@ -9,8 +9,7 @@ from __future__ import annotations
 import itertools
 import random
 import shutil
-import tempfile
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -20,7 +19,7 @@ from armlet_runtime.store.incoming import MAP, PART, read_map
 from armlet_runtime.store.state import ModelState
 from armlet_runtime.store.store import Store
 
-from tests.crash_cases import CASES, ONE, Case, Step
+from tests.crash_cases import CASES, ONE, Case, Step, prepared
 from tests.fakes.crash_disk import FakeMedium, Op, RecordingDisk, Tree, read_in, written_out
 from tests.fakes.deliveries import MODEL, Delivery, demand_sound, demand_tidy, opened
 
@@ -35,27 +34,8 @@ class Figures:
     """What was left -> what a store may say there."""
 
 
-@pytest.fixture
-def base() -> Iterator[Path]:
-    """A folder in memory, where there is one: a disk would be asked to do a million things."""
-    memory = Path("/dev/shm")
-    with tempfile.TemporaryDirectory(dir=memory if memory.is_dir() else None) as folder:
-        yield Path(folder)
-
-
 def known(store: Store) -> Known:
     return store.state(MODEL), store.starts
-
-
-def prepared(case: Case, base: Path) -> Tree:
-    """What is on the medium when the case begins."""
-    if not case.before:
-        return ()
-    store = opened(base)
-    for step in case.before:
-        step(store)
-    store.close()
-    return read_in(base)
 
 
 class Killed(BaseException):

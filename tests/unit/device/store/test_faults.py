@@ -5,8 +5,6 @@ from __future__ import annotations
 import errno
 import os
 import shutil
-import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -14,8 +12,8 @@ from armlet_runtime.store.disk import Disk
 from armlet_runtime.store.errors import StoreError
 from armlet_runtime.store.store import Store
 
-from tests.crash_cases import CASES, Case, Step
-from tests.fakes.crash_disk import RecordingDisk, Tree, read_in, written_out
+from tests.crash_cases import CASES, Case, Step, prepared
+from tests.fakes.crash_disk import RecordingDisk, written_out
 from tests.fakes.deliveries import demand_sound, demand_tidy, opened
 
 TAKES_ROOM = ("mkdir", "create", "write", "allocate", "sync", "rename", "sync_folder")
@@ -36,23 +34,6 @@ class Fault:
         if due and not self.mended and (self._code != errno.ENOSPC or name in TAKES_ROOM):
             self.struck.append(name)
             raise OSError(self._code, os.strerror(self._code))
-
-
-@pytest.fixture
-def base() -> Iterator[Path]:
-    memory = Path("/dev/shm")
-    with tempfile.TemporaryDirectory(dir=memory if memory.is_dir() else None) as folder:
-        yield Path(folder)
-
-
-def prepared(case: Case, base: Path) -> Tree:
-    if not case.before:
-        return ()
-    store = opened(base)
-    for step in case.before:
-        step(store)
-    store.close()
-    return read_in(base)
 
 
 def caught_by(step: Step, store: Store) -> OSError | None:
